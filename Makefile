@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
 
-.PHONY: setup demo pictures test test-pythons shape coverage test-all check docs quick-start bench load evidence race-evidence dispatch-evidence fleet-evidence claims evidence-summary sensitivity city city-traffic city-model traffic-plausibility experiment-traffic hong-kong-traffic format clean
+.PHONY: setup demo pictures test test-pythons shape coverage test-all check docs quick-start bench load evidence race-evidence dispatch-evidence fleet-evidence price-evidence claims evidence-summary sensitivity city city-traffic city-model traffic-plausibility experiment-traffic hong-kong-traffic format clean
 
 setup: $(VENV)/.installed
 
@@ -86,8 +86,16 @@ dispatch-evidence: setup
 # years of whole fleets under all policies, resumable: hours of computing; docs/evidence/fleet.md
 FLEETS ?= port_almery auckland manhattan
 fleet-evidence: setup
-	@for name in $(FLEETS) turnout; do OMP_NUM_THREADS=1 $(BIN)/ideal fleet simulate experiments/fleet_$$name.toml -o out/fleet/$$name || exit 1; done
-	@$(BIN)/python -m workshop.evidence.fleet $(FLEETS:%=out/fleet/%) --turnout out/fleet/turnout
+	@for name in $(FLEETS) turnout one_more; do OMP_NUM_THREADS=1 $(BIN)/ideal fleet simulate experiments/fleet_$$name.toml -o out/fleet/$$name || exit 1; done
+	@$(BIN)/python -m workshop.evidence.fleet $(FLEETS:%=out/fleet/%) --turnout out/fleet/turnout --one-more out/fleet/one_more
+
+# prices of a unit against the same futures with it and without it: docs/evidence/fleet_price.md; ten minutes of computing
+price-evidence: setup
+	mkdir -p out/fleet/prices
+	@for load in 0.3 0.5 0.7; do \
+	  OMP_NUM_THREADS=1 $(BIN)/ideal fleet price --utilisation $$load --moments 1000 -o out/fleet/prices/port_almery_$$load.json --force || exit 1; \
+	  OMP_NUM_THREADS=1 $(BIN)/ideal fleet price --jemss $(SHARED)/jemss/auckland/models/1 --utilisation $$load --moments 1000 -o out/fleet/prices/auckland_$$load.json --force || exit 1; done
+	@$(BIN)/python -m workshop.evidence.prices out/fleet/prices/*.json
 
 # every picture of README and docs; ONLY="desk report" makes some of them; needs Chromium, and an hour for all
 pictures: setup

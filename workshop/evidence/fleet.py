@@ -82,19 +82,33 @@ def main() -> None:
     parser.add_argument(
         "--turnout", type=Path, help="folder of such a run with street_start = false"
     )
+    parser.add_argument(
+        "--one-more", type=Path, help="folder of such a run of two fleet sizes, one unit apart"
+    )
     parser.add_argument("--docs", type=Path, default=FOLDER, help="folder of the page")
     given = parser.parse_args()
     runs = reduce(add, map(counted, given.runs))
-    turnout = None if given.turnout is None else counted(given.turnout)
-    write_page(runs, given.docs, turnout)
+    turnout, more = (
+        None if folder is None else counted(folder)
+        for folder in (given.turnout, given.one_more)
+    )  # fmt: skip
+    write_page(runs, given.docs, turnout, more)
     front = given.docs.parent / "fleet.md"
     table = auditor(runs)
     replace_part(front, "auditor", f"{markdown(table)}\n\n{table.note}")
     replace_part(front, "short", "\n".join(f"- {line}" for line in in_short(runs)))
 
 
-def write_page(runs: FleetRuns, folder: Path, turnout: FleetRuns | None = None) -> None:
-    """The page, its figures beside the other images, and every run as CSV."""
+def write_page(
+    runs: FleetRuns,
+    folder: Path,
+    turnout: FleetRuns | None = None,
+    fleets: FleetRuns | None = None,
+) -> None:
+    """The page, its figures beside the other images, and every run as CSV.
+
+    ``turnout`` are runs without the head start on the street, ``fleets`` of two fleet sizes.
+    """
     drawn = {
         f"fleet_{100 * groups[0][0].entitled:.0f}": over_load(groups)
         for groups in by_entitled(runs)
@@ -117,13 +131,13 @@ def write_page(runs: FleetRuns, folder: Path, turnout: FleetRuns | None = None) 
             f"calls entitled](../images/{image}.png)",
             *(markdown(matrix(group)) for group in groups),
         ]
-    more, harm = one_more_table(runs), harm_table(runs)
+    harm = harm_table(runs)
     blocks += [
         "In each cell: more survivors ± standard error; by how many seconds the others wait "
         "longer ± standard error; in brackets, the share of entitled calls that get a second.",
         "## Where it starts to harm",
         f"{markdown(harm)}\n\n{harm.note}",
-        *(["## One more ambulance instead", markdown(more), more.note] if more.rows else []),
+        *([] if fleets is None else _one_more(fleets)),
         *([] if turnout is None else _without_head_start(runs, turnout)),
         "## What was assumed",
         "\n".join(f"- {note}" for note in runs.notes) or "The cities' own settings.",
@@ -241,6 +255,11 @@ def _without_head_start(runs: FleetRuns, turnout: FleetRuns) -> list[str]:
         "turnout as at its station, so that this credit hides no cost.",
         markdown(head_start(runs, turnout)),
     ]
+
+
+def _one_more(fleets: FleetRuns) -> list[str]:
+    table = one_more_table(fleets)
+    return ["## One more ambulance instead", f"*{about(fleets)}.*", markdown(table), table.note]
 
 
 def _cell(setting: Setting, run: FleetRun) -> str:

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ideal_dispatch.cli.fleet_price import price
+from ideal_dispatch.cli import fleet_price
 from ideal_dispatch.cli.fleet_report import report
 from ideal_dispatch.cli.help import CommandLine
 from ideal_dispatch.cli.terminal import bars, out, print_next, print_table, say, warn
@@ -40,6 +40,7 @@ def simulate(
     entitled: list[float] | None = None,
     units: list[int] | None = None,
     fixed_cost: float | None = None,
+    price: Path | None = None,
     seed: Seed | None = None,
     jobs: Count | None = None,
     again: Path | None = None,
@@ -69,6 +70,7 @@ def simulate(
       --units NUMBER  Fleet sizes that answer the same calls; repeat it for several.
       --fixed-cost CHANCE  What a second unit must save under the policy "fixed C", as a chance of
           death; 0.001 by default.
+      --price FILE  A file of `ideal fleet price` for this city, which corrects the prices.
       --again FOLDER  Simulate the calls of this folder's log again, and say whether the same
           comes out.
 
@@ -83,7 +85,7 @@ def simulate(
     from ideal_dispatch.fleet.run import run_fleet
 
     told = {"jemss": jemss, "years": years, "utilisation": utilisation, "entitled": entitled,
-            "units": units, "fixed-cost": fixed_cost, "seed": seed}  # fmt: skip
+            "units": units, "fixed-cost": fixed_cost, "price": price, "seed": seed}  # fmt: skip
     given = [f"--{name}" for name, value in told.items() if value not in (None, [])]
     if again is not None:
         if given or file or output or cluster:
@@ -96,7 +98,7 @@ def simulate(
         raise InputError(f"{given[0]} goes without a file; write it into {file}")
     experiment = (
         FleetExperiment.load(file) if file is not None
-        else usual_experiment(jemss, years, utilisation, entitled, units, fixed_cost, seed)
+        else usual_experiment(jemss, years, utilisation, entitled, units, fixed_cost, seed, price)
     )  # fmt: skip
     with bars() as bar:
         run_fleet(
@@ -110,7 +112,7 @@ def simulate(
     print_next("ideal", "fleet", "report", output)
 
 
-app.command()(price)
+app.command()(fleet_price.price)
 
 
 def usual_experiment(
@@ -121,6 +123,7 @@ def usual_experiment(
     units: list[int] | None,
     fixed_cost: float | None,
     seed: int | None,
+    price: Path | None = None,
 ) -> "FleetExperiment":
     """The experiment of a command without a file."""
     from ideal_dispatch.fleet.experiment import USUAL_POLICIES, FleetExperiment
@@ -130,6 +133,8 @@ def usual_experiment(
         "utilisation": utilisation or [], "entitled": entitled or [], "units": units or [],
         "policies": dict(USUAL_POLICIES),
     }  # fmt: skip
+    if price is not None:
+        tables["price"] = str(price)
     if years is not None:
         tables["years"] = years
     if seed is not None:

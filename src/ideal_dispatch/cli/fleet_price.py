@@ -41,12 +41,13 @@ def price(
       -o, --output FILE  A .json file for the correction of the prices, which policies can use.
 
     For specialists:
-      --moments NUMBER  Moments to learn from, and as many to check by.
+      --moments NUMBER  Moments to learn from, and as many to check by; take 1000 for a correction
+          that is kept.
       --futures NUMBER  Futures of every moment, each with the unit and without it.
 
     Examples:
       ideal fleet price --utilisation 0.5
-      ideal fleet price --jemss auckland/models/1 --utilisation 0.5 -o price.json
+      ideal fleet price --jemss auckland/models/1 --utilisation 0.5 --moments 1000 -o price.json
     """
     from ideal_dispatch.fleet.calibration import calibrate
 

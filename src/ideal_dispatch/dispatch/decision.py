@@ -79,8 +79,9 @@ class Decision:
 
     @property
     def worth(self) -> "Worth | None":
-        """What the second is worth: the largest expected gain of those considered."""
-        return max(self.considered, key=lambda one: one.gain_s, default=None)
+        """What the second is worth, where the policy worked it out."""
+        own = (one for one in self.considered if one.candidate.assignment is self.second)
+        return next(own, None)
 
     @property
     def same_depot(self) -> bool:

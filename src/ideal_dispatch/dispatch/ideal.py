@@ -23,7 +23,14 @@ from ideal_dispatch.dispatch.scenario_gap import Centre, Outlook, outlook_of, si
 from ideal_dispatch.dispatch.situation import Assignment, Situation
 from ideal_dispatch.dispatch.survival import CURVES, USUAL_CURVE, SurvivalCurve
 from ideal_dispatch.dispatch.threshold import AT_ZERO, Threshold
-from ideal_dispatch.dispatch.worth import LEAST_SOONER_S, Gains, response_of, sooner_unit, worth_of
+from ideal_dispatch.dispatch.worth import (
+    LEAST_SOONER_S,
+    Gains,
+    Worth,
+    response_of,
+    sooner_unit,
+    worth_of,
+)
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.forecast import Model
 from ideal_dispatch.forecast.drift import DriftModel
@@ -43,7 +50,8 @@ class Ideal:
     The primary is the ambulance that was already sent. Without one it is the one that is
     expected first: by its quote, corrected by ``drift`` where it is given, and by ``gain``.
 
-    The second is the candidate with the largest expected gain E[(T₁ − T₂)⁺]. ``seconds``
+    The second is the candidate with the largest expected gain E[(T₁ − T₂)⁺]; where the
+    threshold knows what each unit costs, the one that saves most lives beyond its cost. ``seconds``
     names the kinds of candidates: another depot's route, the primary depot's other route
     and, with a model, the path of the certified gap. The last two count only if at most
     ``overlap_limit`` of their metres are on the primary's path, and the second keeps to
@@ -129,7 +137,7 @@ class Ideal:
         )  # fmt: skip
         with situation.trace.step("expected gain") as facts:
             considered = tuple(map(worth, seconds))
-            best = max(considered, key=lambda one: one.gain_s, default=None)
+            best = max(considered, key=partial(self._merit, situation, first), default=None)
             facts |= {"ways_considered": len(considered)} | (worth_facts(best) if best else {})
         sooner = None
         if situation.sent is not None:
@@ -144,6 +152,14 @@ class Ideal:
         )  # fmt: skip
         made = replace(made, primary_by="policy", outlook=outlook, gap=gap)
         return replace(made, considered=considered, sooner=sooner)
+
+    def _merit(self, situation: Situation, first: Candidate, one: Worth) -> tuple[float, float]:
+        """What the second is chosen by: lives beyond its cost, where that is known; its gain."""
+        price = getattr(self.threshold, "second_cost", None)
+        if price is None:
+            return 0.0, one.gain_s
+        cost = price(situation, (first.assignment, one.candidate.assignment), one.primary_s, one)
+        return float(cost.per_s * one.gain_s - cost.lives), one.gain_s
 
     def _alone_s(self, situation: Situation, first: Candidate) -> float:
         """When the primary is expected where there is no second to compare it with."""

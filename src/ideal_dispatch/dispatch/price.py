@@ -136,7 +136,6 @@ class UnitPrices:
         occupation_s: float,
         *,
         arrests: float = 0.03,
-        delay_s: float = 60.0,
         curve: SurvivalCurve = CURVES[USUAL_CURVE],
         factors: npt.ArrayLike = UNCALIBRATED,
     ) -> "UnitPrices":
@@ -144,14 +143,14 @@ class UnitPrices:
 
         ``response`` has the responses of stations (rows) to cells (columns), ``weights`` how
         calls fall on the cells. ``calls_per_hour`` and ``units`` on duty are by hour of the
-        day, or one number. A call takes a unit for ``occupation_s``, ``delay_s`` pass between
-        a call and the dispatch. ``factors`` are of a calibration.
+        day, or one number. A call takes a unit for ``occupation_s``. What passes between a call
+        and the dispatch is the ``before_drive_s`` of ``curve``. ``factors`` are of a calibration.
         """
         wait_s = occupation_s / max(
             float(np.asarray(units, np.float64).mean()), 1.0
         )  # until the next busy one is free
-        harm = expected_deaths(response, delay_s, curve)
-        none = expected_deaths(response, delay_s + wait_s, curve).mean(axis=0)
+        harm = expected_deaths(response, 0.0, curve)
+        none = expected_deaths(response, wait_s, curve).mean(axis=0)
         return cls(
             PriceTables.of(harm, none, weights, calls_per_hour, units, occupation_s,
                            critical=arrests, factors=factors)

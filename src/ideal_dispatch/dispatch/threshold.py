@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 USUAL_COST = 0.001
 """What a second ambulance must bring unless told otherwise: one life in a thousand calls.
 
-It is about what the others lose while one unit is away for 15 minutes in a fleet that is busy
-60 % of its time; docs/dispatch.md has how to find one's own.
+The others lose less while one unit is away for 15 minutes in a fleet that is busy half of its
+time, and more at 70 %; docs/dispatch.md has how to find one's own.
 """
 
 LONGEST_S = 86_400.0

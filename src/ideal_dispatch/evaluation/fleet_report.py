@@ -210,6 +210,7 @@ def one_more_table(runs: FleetRuns) -> Table:
             if run is not None:
                 rows.append(
                     (place, words, one.never.deaths_per_1000 - run.deaths_per_1000,
+                     run.error_against(one.never),
                      run.mean_first_s - one.never.mean_first_s,
                      more(run.others_mean_s, one.never.others_mean_s),
                      run.late_share - one.never.late_share)
@@ -218,12 +219,13 @@ def one_more_table(runs: FleetRuns) -> Table:
         "one_more",
         "One more ambulance, or a second one for those who need it",
         (Column("fleet"), Column("change"), Column("more survivors", 1, signed=True),
+         Column("± s.e.", 1),
          Column("all calls: mean s", 1, signed=True),
          Column("others: mean s", 1, signed=True),
          Column("late, points", 2, signed=True, percent=True)),
         tuple(rows),
         note="All against the same calls with the fleet as it is and no second. More survivors: "
-        "of 1,000 patients with a cardiac arrest.",
+        "of 1,000 patients with a cardiac arrest, with the standard error over years.",
     )  # fmt: skip
 
 

@@ -7,10 +7,12 @@ from itertools import pairwise, product
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from ideal_dispatch.dispatch.recall import RECALLS, Recall
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.fleet.calls import YEAR_DAYS
-from ideal_dispatch.fleet.results import ENOUGH_YEARS
+from ideal_dispatch.fleet.results import ENOUGH_YEARS, standard_error
 from ideal_dispatch.fleet.run import RUNS, read_manifest, read_runs
 from ideal_dispatch.toml_tables import built, complaints_about
 
@@ -46,9 +48,9 @@ class FleetRun:
     ``deaths_difference`` is to "never" in the same years, ``paired_se`` its standard error
     over years. ``others_mean_s`` is of calls that are not entitled to a second unit, None where
     there are none, ``others_se_s`` the standard error of its difference to "never", None where
-    there are too few years. ``second_share`` is of the calls that are entitled to a second
-    unit, these are the share ``entitled`` of all; ``stood_down_share`` is of the second units
-    that went.
+    there are too few years. ``deaths_by_year`` has the deaths of every year, where they are
+    known. ``second_share`` is of the calls that are entitled to a second unit, these are the
+    share ``entitled`` of all; ``stood_down_share`` is of the second units that went.
     """
 
     city: str
@@ -73,7 +75,13 @@ class FleetRun:
     queued_share: float
     groups: Mapping[str, Arrivals]
     others_se_s: float | None = None
+    deaths_by_year: tuple[float, ...] = ()
     days: int = YEAR_DAYS
+
+    def error_against(self, other: "FleetRun") -> float | None:
+        """The standard error of the difference in deaths to a run of the same calls, over years."""
+        own, its = np.array(self.deaths_by_year), np.array(other.deaths_by_year)
+        return standard_error(own - its) if len(own) == len(its) > 1 else None
 
     @property
     def enough_years(self) -> bool:

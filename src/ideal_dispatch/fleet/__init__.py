@@ -6,14 +6,14 @@ from ideal_dispatch.lazy import on_first_use
 
 if TYPE_CHECKING:
     from ideal_dispatch.fleet.city import FleetCity
-    from ideal_dispatch.fleet.embedded import harbour_fleet
     from ideal_dispatch.fleet.experiment import FleetExperiment
+    from ideal_dispatch.fleet.inputs.embedded import harbour_fleet
     from ideal_dispatch.fleet.run import FleetResult, run_fleet, simulate_fleet
     from ideal_dispatch.fleet.simulation import SecondRule, Simulator
 
 _NAMES = {
     "city": "FleetCity",
-    "embedded": "harbour_fleet",
+    "inputs.embedded": "harbour_fleet",
     "experiment": "FleetExperiment",
     "run": "FleetResult run_fleet simulate_fleet",
     "simulation": "SecondRule Simulator",

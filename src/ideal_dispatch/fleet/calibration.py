@@ -56,9 +56,13 @@ class PriceCheck:
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """Factors for the prices of a city, by harm, and how right prices are with them."""
+    """Factors for the prices of a city, by harm, and how right prices are with them.
+
+    ``stations`` are those that have units.
+    """
 
     city: str
+    stations: tuple[str, ...]
     calls_per_day: float
     seed: int
     factors: dict[Harm, tuple[float, ...]]
@@ -77,7 +81,9 @@ class Calibration:
                 if len(values) != len(UNCALIBRATED) or not np.isfinite(values).all():
                     raise ValueError("factors")
             checks = tuple(PriceCheck(**one) for one in content["checks"])
-            return cls(content["city"], content["calls_per_day"], content["seed"], factors, checks)
+            stations = tuple(map(str, content["stations"]))
+            calls_per_day = float(content["calls_per_day"])
+            return cls(content["city"], stations, calls_per_day, content["seed"], factors, checks)
 
 
 def calibrate(
@@ -108,25 +114,37 @@ def calibrate(
     checks: list[PriceCheck] = []
     for harm in HARMS:
         tables = price_tables(city, harm)
-        learned, unseen = (_features(simulator, tables, at, hold_s) for at, _ in found)
-        verdict = found[0][1]
-        factors[harm] = _fitted(learned, getattr(verdict, harm), getattr(verdict, f"{harm}_error"))
-        checks += _checks(harm, hold_s, unseen, found[1][1], factors[harm])
-    return Calibration(city.name, city.calls_per_day, seed, factors, tuple(checks))
+        (learned, verdict), (unseen, truth) = found
+        features = _features(partial(_prices, simulator, tables, learned, hold_s), hold_s)
+        factors[harm] = _fitted(features, getattr(verdict, harm), getattr(verdict, f"{harm}_error"))
+        before, after = (
+            _prices(simulator, tables, unseen, hold_s, told)
+            for told in (UNCALIBRATED, factors[harm])
+        )
+        checks += _checks(harm, hold_s, before, after, truth)
+    stations = tuple(city.station_names[at] for at in np.unique(city.units))
+    return Calibration(city.name, stations, city.calls_per_day, seed, factors, tuple(checks))
+
+
+def _prices(
+    simulator: Simulator,
+    tables: PriceTables,
+    at: Sequence[Moment],
+    hold_s: Sequence[float],
+    factors: tuple[float, ...],
+) -> FloatArray:
+    """Prices by moment and hold, as policies are given them."""
+    told = tables._replace(factors=np.array(factors))
+    return np.array([
+        [cost_of(simulator.world, told, one.state, one.unit, -1, away_s, one.now_s)
+         for away_s in hold_s] for one in at
+    ])  # fmt: skip
 
 
 def _features(
-    simulator: Simulator, tables: PriceTables, at: Sequence[Moment], hold_s: Sequence[float]
+    priced: Callable[[tuple[float, ...]], FloatArray], hold_s: Sequence[float]
 ) -> FloatArray:
     """What each factor multiplies, by moment, hold and factor."""
-
-    def priced(factors: tuple[float, ...]) -> FloatArray:
-        told = tables._replace(factors=np.array(factors))
-        return np.array([
-            [cost_of(simulator.world, told, one.state, one.unit, -1, away_s, one.now_s)
-             for away_s in hold_s] for one in at
-        ])  # fmt: skip
-
     plain = priced((1.0, 0.0, 0.0, 0.0, 0.0))
     busy = priced((1.0, 0.0, 0.0, 1.0, 0.0)) - plain
     road = priced((1.0, 0.0, 0.0, 0.0, 1.0)) - plain
@@ -160,12 +178,11 @@ def _fitted(features: FloatArray, costs: FloatArray, errors: FloatArray) -> tupl
 def _checks(
     harm: Harm,
     hold_s: Sequence[float],
-    features: FloatArray,
+    before: FloatArray,
+    after: FloatArray,
     verdict: Verdict,
-    factors: tuple[float, ...],
 ) -> list[PriceCheck]:
     costs, errors = getattr(verdict, harm), getattr(verdict, f"{harm}_error")
-    before, after = features @ np.array(UNCALIBRATED), features @ np.array(factors)
     found = []
     for k, away_s in enumerate(hold_s):
         cost, noise = costs[:, k], float((errors[:, k] ** 2).mean())

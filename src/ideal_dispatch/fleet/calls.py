@@ -72,6 +72,15 @@ def days_of(city: FleetCity) -> int:
     return int(city.listed.at_s[-1] // DAY_S) + 1
 
 
+def counted_from_s(city: FleetCity, days: float) -> float:
+    """The moment from which the calls of a run count: after the first days, which fill the streets.
+
+    All calls of a list count, and all of a run that is over so soon.
+    """
+    whole = city.listed is not None or days <= WARM_UP_DAYS
+    return 0.0 if whole else WARM_UP_DAYS * DAY_S
+
+
 def draw_calls(
     city: FleetCity, seed: int, year: int = 0, *, days: int = YEAR_DAYS + WARM_UP_DAYS
 ) -> Calls:
@@ -81,7 +90,7 @@ def draw_calls(
     A city with a list has the calls of the list, whatever ``days`` says.
     """
     if city.listed is not None:
-        return listed_calls(city, *city.listed, seed, year)
+        return listed_calls(city, *city.listed[:3], seed, year)
     rng = _generators(seed, year)
     rate = city.by_hour / city.by_hour.mean() * city.calls_per_day / HOURS
     counts = next(rng).poisson(np.tile(rate, days))

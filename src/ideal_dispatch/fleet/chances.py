@@ -1,9 +1,10 @@
 """What two units on their way to one call promise, in compiled code.
 
-The same mathematics as :mod:`ideal_dispatch.forecast.response_time`, for one pair at a time
-and without a surprise of its own: a surprise widens the usual spread. A response is a triple
-(mean, own, shared): its mean in seconds, and the standard deviations of the logarithm of
-its own part and of the part that both units share. Symbols as in that module.
+The same mathematics as :mod:`ideal_dispatch.forecast.response_time`, for one pair at a time. A
+response is a triple (mean, own, shared): its mean in seconds where nothing surprises, and the
+standard deviations of the logarithm of its own part and of the part that both units share. A
+surprise is a pair: its chance, and the spread that it adds to the own part. Symbols as in that
+module.
 """
 
 import math
@@ -14,7 +15,7 @@ from ideal_dispatch.compiled import kernel
 
 _NODES = np.array([-math.sqrt(3.0), 0.0, math.sqrt(3.0)])  # Gauss-Hermite, three points
 _WEIGHTS = np.array([1.0 / 6.0, 2.0 / 3.0, 1.0 / 6.0])
-_STEPS = 16  # of the integral over time: the saving is right to 0.5 %
+_STEPS = 16  # of the integral over time, twice as many with surprises: right to 0.5 %
 _REACH = 3.5
 
 
@@ -28,13 +29,13 @@ def normal_below(x):  # type: ignore[no-untyped-def]
 def response(turnout_mean_s, turnout_square, drive_s, spreads):  # type: ignore[no-untyped-def]
     """The response of a unit whose turnout and drive have these means.
 
-    ``turnout_square`` is the turnout's variance; ``spreads`` are drive_spread, slack_s,
-    shared, and the variance of the logarithm that surprises add.
+    ``turnout_square`` is the turnout's variance; ``spreads`` are drive_spread, slack_s and
+    shared.
     """
-    drive_spread, slack_s, shared, wide_square = spreads
+    drive_spread, slack_s, shared = spreads
     mean = max(turnout_mean_s + drive_s, 1.0)
     square = turnout_square + (drive_spread * drive_s) ** 2 + slack_s**2
-    own = math.sqrt(math.log1p(square / mean**2) + wide_square)
+    own = math.sqrt(math.log1p(square / mean**2))
     return mean, own, shared * drive_s / mean
 
 
@@ -69,7 +70,17 @@ def risk_at(risk, seconds):  # type: ignore[no-untyped-def]
 
 
 @kernel(counted=False)
-def pair(first, second, before_s, risk):  # type: ignore[no-untyped-def]
+def _later(off, own, surprise):  # type: ignore[no-untyped-def]
+    """The chance that an own part is above −``off``, whoever surprises."""
+    chance, wide = surprise
+    usual = normal_below(off / own)
+    if chance <= 0.0:
+        return usual
+    return usual + chance * (normal_below(off / math.sqrt(own**2 + wide**2)) - usual)
+
+
+@kernel(counted=False)
+def pair(first, second, before_s, risk, surprise):  # type: ignore[no-untyped-def]
     """What a second unit saves beside the first, and how long both are on their way.
 
     ``before_s`` have passed since the call. Returns the fall in the chance of death,
@@ -79,22 +90,28 @@ def pair(first, second, before_s, risk):  # type: ignore[no-untyped-def]
     m2, o2, s2 = second
     w1, w2 = math.sqrt(o1**2 + s1**2), math.sqrt(o2**2 + s2**2)
     c1, c2 = math.log(m1) - 0.5 * w1**2, math.log(m2) - 0.5 * w2**2
+    chance, wide = surprise
+    steps = _STEPS
+    if chance > 0.0:
+        steps = 2 * _STEPS
+        w1, w2 = math.sqrt(w1**2 + wide**2), math.sqrt(w2**2 + wide**2)
+        m1 *= 1.0 + chance * (math.exp(0.5 * wide**2) - 1.0)
     # a second saves only while it can be there and the first need not be
     low, high = c2 - _REACH * w2, c1 + _REACH * w1
     if low >= high:
         return 0.0, m1
     o1, o2 = max(o1, 1e-6), max(o2, 1e-6)
-    step = (high - low) / _STEPS
+    step = (high - low) / steps
     saved, sooner_s = 0.0, 0.0
     t_before = math.exp(low)
     risk_before = risk_at(risk, before_s + t_before)
-    for k in range(_STEPS):
+    for k in range(steps):
         t = math.exp(low + (k + 1) * step)
         middle = low + (k + 0.5) * step
         only = 0.0  # the chance that the second is there and the first is not
         for n in range(3):
-            late = normal_below((c1 + s1 * _NODES[n] - middle) / o1)
-            here = normal_below((middle - c2 - s2 * _NODES[n]) / o2)
+            late = _later(c1 + s1 * _NODES[n] - middle, o1, surprise)
+            here = 1.0 - _later(c2 + s2 * _NODES[n] - middle, o2, surprise)
             only += _WEIGHTS[n] * late * here
         risk_here = risk_at(risk, before_s + t)
         saved += (risk_here - risk_before) * only

@@ -15,6 +15,8 @@ from ideal_dispatch.forecast.response_time import ResponseModel
 from ideal_dispatch.ranges import Checked, Positive, Share, ZeroOrMore
 
 HOURS = 24
+MIDNIGHT = "2026-01-01"
+"""The date on which calls without dates begin."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,11 +73,15 @@ class Work(Checked):
 
 
 class CallList(NamedTuple):
-    """Calls that are simulated as they are: seconds from a midnight, cell and priority of each."""
+    """Calls that are simulated as they are: seconds from a midnight, cell and priority of each.
+
+    ``midnight`` is the date on which the list begins.
+    """
 
     at_s: FloatArray
     cell: IntArray
     priority: IntArray
+    midnight: str = MIDNIGHT
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,7 +95,7 @@ class FleetCity:
     of cardiac arrests among all calls, ``entitled`` the share of calls for which a second
     unit is considered: the arrests alone, or more calls of the first priority that the
     dispatcher cannot tell from them; 0 is taken as the former. ``redispatch[a, b]`` allows a
-    unit on its way to a call of priority a to be sent to one of priority b instead.
+    unit on its way to a call of priority a to be sent to one of priority b < a instead.
     ``street_start`` says whether a unit on the road leaves at once, or only after a turnout
     like that at the station. ``listed`` are calls that are taken as they are in place of drawn
     ones. ``notes`` say what was assumed.
@@ -148,6 +154,10 @@ class FleetCity:
         shares = sum(one.share for one in self.priorities)
         self._require(
             abs(shares - 1.0) < 1e-6, f"shares of priorities add up to {shares:.4g}; 1 is needed"
+        )
+        self._require(
+            not np.triu(self.redispatch).any(),
+            "redispatch must lead to a more urgent call, of a priority that stands before",
         )
         enough = math.isfinite(self.calls_per_day) and self.calls_per_day > 0.0
         self._require(enough, f"{self.calls_per_day} calls a day; a number above zero is needed")
@@ -210,8 +220,8 @@ class FleetCity:
     @cached_property
     def on_duty(self) -> FloatArray:
         """How many units are on duty in every hour, on average."""
-        hours = np.arange(HOURS) + 0.5
-        start, end = self.shifts[:, :1], self.shifts[:, 1:]
-        through = (start <= hours) & (hours < end)
-        overnight = (start >= end) & ((hours >= start) | (hours < end))
-        return np.asarray((through | overnight).sum(axis=0), float)
+        start, end = self.shifts.T
+        # of every hour, the part before the start and before the end of a shift
+        before = np.clip(self.shifts[:, :, None] - np.arange(HOURS), 0.0, 1.0)
+        overnight = np.count_nonzero(start >= end)
+        return np.asarray((before[:, 1] - before[:, 0]).sum(axis=0) + overnight, float)

@@ -78,6 +78,7 @@ def _second(world, state, calls, call, first, now_s):  # type: ignore[no-untyped
     """The best second unit, what it saves, and how long both are on their way."""
     cell, priority = calls.cell[call], calls.priority[call]
     one = expected(world, state, first, cell, priority, now_s)
+    surprise = (world.numbers.surprise, world.numbers.wide)
     best, best_saved, best_both = -1, -1.0, 0.0
     last, last_s = -1, 0.0
     for _ in range(_OPTIONS):  # those expected soonest, one after the other
@@ -92,7 +93,7 @@ def _second(world, state, calls, call, first, now_s):  # type: ignore[no-untyped
             break
         last, last_s = unit, unit_s
         other = expected(world, state, unit, cell, priority, now_s)
-        saved, both = pair(one, other, now_s - calls.at_s[call], world.risk)
+        saved, both = pair(one, other, now_s - calls.at_s[call], world.risk, surprise)
         if saved > best_saved:
             best, best_saved, best_both = unit, saved, both
     return best, best_saved * world.numbers.arrest_chance, best_both
@@ -222,13 +223,16 @@ def _left(state, unit, numbers, now_s):  # type: ignore[no-untyped-def]
     """What is left of the response of a unit on its way, as far as anybody can know.
 
     It is known whether it has left its station, and that it has not arrived. One that has not
-    left has all of its drive ahead.
+    left has all of its drive ahead. Surprises widen the spread: who is late is hardly told
+    from who surprises.
     """
     drive_s = max(state.expect[unit, 1], 1.0)
     if now_s <= state.left_s[unit]:
         turnout = (state.expect[unit, 0], numbers.turnout_spread, 0.0)
         leaving, own, _ = remaining(turnout, now_s - state.sent_s[unit])
-        return response(leaving, leaving**2 * math.expm1(own**2), drive_s, spreads_of(numbers))
+        square = leaving**2 * math.expm1(own**2)
+        mean, own, shared = response(leaving, square, drive_s, spreads_of(numbers))
+        return mean, math.sqrt(own**2 + numbers.surprise * numbers.wide**2), shared
     square = math.log1p(numbers.drive_spread**2 + (numbers.slack_s / drive_s) ** 2)
     square += numbers.surprise * numbers.wide**2
     return remaining((drive_s, math.sqrt(square), numbers.shared), now_s - state.left_s[unit])
@@ -236,7 +240,10 @@ def _left(state, unit, numbers, now_s):  # type: ignore[no-untyped-def]
 
 @kernel(counted=False)
 def _look_again(world, tables, rule, calls, state, log, unit, now_s):  # type: ignore[no-untyped-def]
-    """Stand one of a pair down where what it may still save is below its price."""
+    """Stand one of a pair down where what it may still save is below its price.
+
+    So it is, too, where another call waits for a unit: prices know of calls to come alone.
+    """
     call = state.call[unit]
     first = log.unit[call, 0]
     state.next_s[unit] = min(state.arrive_s[unit], now_s + rule.check_s)
@@ -247,9 +254,9 @@ def _look_again(world, tables, rule, calls, state, log, unit, now_s):  # type: i
     loser = unit
     if other[0] < one[0]:
         one, other, loser = other, one, first
-    saved, both_s = pair(one, other, now_s - calls.at_s[call], world.risk)
+    saved, both_s = pair(one, other, now_s - calls.at_s[call], world.risk, (0.0, 0.0))
     cost = cost_of(world, tables, state, loser, -1, both_s, now_s)
-    if saved * world.numbers.arrest_chance < cost:
+    if state.count[QUEUED] > 0 or saved * world.numbers.arrest_chance < cost:
         _stand_down(world, state, log, loser, now_s)
         if loser == first:
             state.next_s[unit] = state.arrive_s[unit]

@@ -1,20 +1,27 @@
 """An experiment of a fleet: cities, fleet sizes, loads, and who gets a second unit there."""
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from ideal_dispatch.dispatch import policy_tables
+from ideal_dispatch.dispatch.price import UNCALIBRATED
 from ideal_dispatch.dispatch.recall import RECALLS, Recall
+from ideal_dispatch.dispatch.threshold import USUAL_COST
 from ideal_dispatch.errors import InputError
+from ideal_dispatch.fleet.calibration import Calibration
 from ideal_dispatch.fleet.calls import YEAR_DAYS
 from ideal_dispatch.fleet.city import FleetCity
-from ideal_dispatch.fleet.city_files import city_from
+from ideal_dispatch.fleet.inputs.city_files import city_from
+from ideal_dispatch.fleet.inputs.desk import Desk, desk_of
+from ideal_dispatch.fleet.policies import PolicyTable
 from ideal_dispatch.fleet.simulation import KINDS, Chooser, SecondRule
-from ideal_dispatch.plugins import find_plugin, make_plugin
+from ideal_dispatch.plugins import POLICIES, find_plugin, make_plugin
 from ideal_dispatch.ranges import Checked, Count, Positive, Seed, Share
 from ideal_dispatch.toml_tables import built, complaints_about, read_toml
 
@@ -24,11 +31,6 @@ CHOOSERS = "ideal_dispatch.fleet_policies"
 NEVER = "never"
 """The policy that all others are compared with; it takes part in every experiment."""
 
-FIXED_COST = 0.001
-"""The usual fixed cost, a chance of death: what one unit away for 15 minutes costs the others
-of a fleet of 16 that is busy for more than half of its time. A quiet fleet's cost is a fifth
-of it, and recall takes three quarters off."""
-
 UNNAMED = ""
 """The key of a city that is alone and has the name that its files give it."""
 
@@ -36,12 +38,12 @@ USUAL_POLICIES: Mapping[str, Mapping[str, Any]] = {
     NEVER: {"kind": "never"},
     "always": {"kind": "always"},
     "random half": {"kind": "random", "limit": 0.5},
-    "fixed C": {"kind": "fixed", "limit": FIXED_COST},
+    "fixed C": {"kind": "fixed", "limit": USUAL_COST},
     "priced C": {"kind": "priced"},
 }
 """The policies of an experiment that names none."""
 
-Rule = SecondRule | Chooser
+Rule = SecondRule | Chooser | PolicyTable
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,13 +67,14 @@ class Case:
 class FleetExperiment(Checked):
     """What is simulated, before anything is looked at.
 
-    ``cities`` are tables of :func:`~ideal_dispatch.fleet.city_files.city_from` by name; one
+    ``cities`` are tables of :func:`~ideal_dispatch.fleet.inputs.city_files.city_from` by name; one
     ``[city]`` is enough. ``utilisation`` scales the calls until the city's own fleet is busy
     for that share of its time; ``units`` are fleet sizes that answer the same calls;
     ``entitled`` are shares of calls that are considered for a second unit. Every combination
     is simulated over ``years`` years of ``days`` days from each of ``seeds``, under every one
     of ``policies`` with every one of ``recall``. "never" needs no recall and is
-    simulated once. Without ``log`` no log of the first year is written.
+    simulated once. ``price`` is a file of ``ideal fleet price`` that calibrates the prices.
+    Without ``log`` no log of the first year is written.
     """
 
     name: str = "fleet"
@@ -84,6 +87,7 @@ class FleetExperiment(Checked):
     days: Count = YEAR_DAYS
     policies: Mapping[str, Any] = field(default_factory=lambda: USUAL_POLICIES)
     recall: tuple[Recall, ...] = RECALLS
+    price: str = ""
     log: bool = True
     folder: Path = Path()
 
@@ -98,6 +102,12 @@ class FleetExperiment(Checked):
         files = [plain(name) for name in self.rules]
         if len(set(files)) < len(files):
             raise InputError(f"policies {', '.join(self.rules)}: their names are too much alike")
+        cases = [case.name for case in self.cases()]  # in names of files, as are those of policies
+        if twice := [name for name in cases if cases.count(name) > 1]:
+            raise InputError(
+                f"case {twice[0]!r}: the files of two cases would have this name; give cities "
+                "other names, and each of units, utilisation and entitled once"
+            )
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "FleetExperiment":
@@ -119,17 +129,18 @@ class FleetExperiment(Checked):
     def tables(self) -> dict[str, Any]:
         """All that the results depend on, in plain JSON; :meth:`of` reads it."""
         lists = ("utilisation", "units", "entitled", "seeds", "recall")
-        return {
+        told = {
             "name": self.name, "cities": self.cities,
             **{name: list(getattr(self, name)) for name in lists},
             "years": self.years, "days": self.days, "policies": self.policies, "log": self.log,
         }  # fmt: skip
+        return told | ({"price": self.price} if self.price else {})
 
     @property
     def rules(self) -> dict[str, Rule]:
         """The policies by name, "never" first."""
         tables = {NEVER: {"kind": "never"}, **self.policies}
-        return {name: rule_of(table, f"policies.{name}") for name, table in tables.items()}
+        return {name: rule_of(name, table) for name, table in tables.items()}
 
     @property
     def runs(self) -> list[tuple[str, Recall]]:
@@ -147,21 +158,55 @@ class FleetExperiment(Checked):
 
     def city(self, name: str) -> FleetCity:
         """A city as its files have it."""
-        where = "city" if name == UNNAMED else f"cities.{name}"
-        city = city_from(self.cities[name], where, self.folder)
+        city = city_from(self.cities[name], _where(name), self.folder)
         return city if name == UNNAMED else city.changed(name=name)
 
+    @property
+    def desks(self) -> dict[str, Desk]:
+        """What dispatch policies know of each city; nothing where there are none."""
+        if not any(isinstance(rule, PolicyTable) for rule in self.rules.values()):
+            return {}
+        return {
+            name: desk_of(table, _where(name), self.folder) for name, table in self.cities.items()
+        }
 
-def rule_of(table: Any, where: str) -> Rule:
-    """The policy of a table: a built-in ``kind`` with its ``limit``, or a class in Python.
+    def factors(self, cities: Iterable[FleetCity]) -> tuple[float, ...]:
+        """What calibrates the prices in lives of all these cities."""
+        if not self.price:
+            return UNCALIBRATED
+        found = Calibration.load(self.folder / self.price)
+        for city in cities:
+            if city.name != found.city:
+                raise InputError(
+                    f"price {self.price}: it is of {found.city}, not of {city.name}; make one with "
+                    "`ideal fleet price`"
+                )
+        return found.factors["deaths"]
 
-    The latter is named as "module:Name", or by its entry point, and made with ``options``.
+
+def _where(city: str) -> str:
+    """The name of a city's table."""
+    return "city" if city == UNNAMED else f"cities.{city}"
+
+
+def rule_of(name: str, table: Any) -> Rule:
+    """The policy of a table: a built-in ``kind``, a dispatch policy, or a class for fleets.
+
+    A built-in one has a ``limit``, a dispatch policy the keys that it has in a replay. The
+    last is named as "module:Name", or by its entry point, and made with ``options``.
     """
+    where = f"policies.{name}"
     kind = table.get("kind") if isinstance(table, Mapping) else None
     if kind is None or kind in KINDS:
         return built(SecondRule, table, where)
+    ours = kind in policy_tables.KINDS or kind in entry_points(group=POLICIES).names
+    if not ours:
+        known = (*KINDS, *policy_tables.KINDS)
+        made_by = find_plugin(CHOOSERS, kind, known, f"{where}.kind")
+    if ours or hasattr(made_by, "decide"):
+        policy_tables.check_policies({name: table}, fleet=True)
+        return PolicyTable(name, table)
     own = built(_Own, table, where)
-    made_by = find_plugin(CHOOSERS, own.kind, KINDS, f"{where}.kind")
     made = make_plugin(made_by, own.options, f"{where}.options")
     if not isinstance(made, Chooser):
         raise InputError(

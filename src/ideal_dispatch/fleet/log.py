@@ -11,7 +11,7 @@ import numpy as np
 
 from ideal_dispatch.archive import FileKind
 from ideal_dispatch.fleet.calls import ROLES, Calls
-from ideal_dispatch.fleet.city import FleetCity
+from ideal_dispatch.fleet.city import MIDNIGHT, FleetCity
 from ideal_dispatch.fleet.units import Log
 
 CALLS = "calls.csv.gz"
@@ -19,7 +19,6 @@ CALLS = "calls.csv.gz"
 
 _LUCK = [f"luck_{k}" for k in range(1 + 4 * ROLES)]
 _DRAWN = ("scene_s", "transported", "handover_s", "chance", "assist_s")
-_MIDNIGHT = np.datetime64("2026-01-01T00:00:00.000")  # a year without a date begins here
 _ROLES = ("primary", "second")
 _TIMES = ("sent_s", "arrived_s", "stood_down_s")
 _KIND = FileKind("", 1, "log of calls", "simulate the fleet anew")
@@ -108,9 +107,10 @@ def first_difference(was: bytes, now: bytes) -> str | None:
 def _of_calls(city: FleetCity, calls: Calls, *, exact: bool = False) -> dict[str, list[str]]:
     place = city.cells[calls.cell]
     names = np.array([one.name for one in city.priorities])
+    midnight = np.datetime64(MIDNIGHT if city.listed is None else city.listed.midnight, "ms")
     return {
         "call": list(map(str, range(len(calls)))),
-        "time": (_MIDNIGHT + (1000.0 * calls.at_s).astype("m8[ms]")).astype(str).tolist(),
+        "time": (midnight + (1000.0 * calls.at_s).astype("m8[ms]")).astype(str).tolist(),
         "at_s": _exact(calls.at_s) if exact else _texts(calls.at_s, "%.3f"),
         "lon": _texts(city.travel.lon[place], "%.6f"),
         "lat": _texts(city.travel.lat[place], "%.6f"),

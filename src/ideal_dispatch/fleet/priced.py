@@ -1,5 +1,6 @@
 """The priced threshold of a city whose fleet is told by a ``[fleet]`` table."""
 
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from ideal_dispatch.dispatch.priced_threshold import PricedThreshold
 from ideal_dispatch.dispatch.survival import USUAL_CURVE, survival_curve
 from ideal_dispatch.dispatch.worth import Gains
 from ideal_dispatch.errors import InputError
-from ideal_dispatch.fleet.places import cells_by_junctions
+from ideal_dispatch.fleet.inputs.places import cells_by_junctions
 from ideal_dispatch.fleet.table import HOURS, FleetTable
 from ideal_dispatch.fleet.travel import connected_nodes
 from ideal_dispatch.forecast import Model
@@ -18,6 +19,7 @@ from ideal_dispatch.forecast.response_time import ResponseModel
 from ideal_dispatch.network import Depot, RoadNetwork
 
 _CELLS = 500
+_SAME_CALLS = 0.2  # a calibration holds for calls a day that differ by at most this share
 
 
 def priced_threshold(
@@ -56,20 +58,34 @@ def priced_threshold(
         raise InputError(f"[fleet] depot {cut_off}: no way leads to parts of the city; move it")
     responses = gain if isinstance(gain, ResponseModel) else ResponseModel.published()
     by_hour = np.array(table.by_hour or np.ones(HOURS))
-    curve = survival_curve(table.curve or USUAL_CURVE)
+    # one curve for what a second saves and for its price: both count from the call
+    curve = survival_curve(table.curve or USUAL_CURVE, before_drive_s=table.delay_s)
     on_duty = {name: table.units[name] for name in names}
     prices = UnitPrices.of(
         responses.of(drive_s, station=np.array(names)[:, None]), weights,
         by_hour / by_hour.sum() * table.calls_per_day, sum(on_duty.values()), table.occupation_s,
-        arrests=table.arrests, delay_s=table.delay_s, curve=curve,
-        factors=_factors(folder / table.price) if table.price else UNCALIBRATED,
+        arrests=table.arrests, curve=curve,
+        factors=_factors(table, folder / table.price) if table.price else UNCALIBRATED,
     )  # fmt: skip
     chance = table.arrests / (table.entitled or table.arrests)
     return PricedThreshold(prices, on_duty, table.recall, curve, chance, table.assist_s)
 
 
-def _factors(file: Path) -> tuple[float, ...]:
-    """The factors of a calibration, for prices in lives."""
+def _factors(table: FleetTable, file: Path) -> tuple[float, ...]:
+    """The factors of a calibration, for prices in lives; that of another fleet is warned about."""
     from ideal_dispatch.fleet.calibration import Calibration  # brings the whole simulation
 
-    return Calibration.load(file).factors["deaths"]
+    found = Calibration.load(file)
+    stations = {name for name, count in table.units.items() if count > 0}
+    told = ""
+    if set(found.stations) != stations:
+        told = f"its stations ({', '.join(found.stations)}) are not those of [fleet] units"
+    elif abs(found.calls_per_day / table.calls_per_day - 1.0) > _SAME_CALLS:
+        told = f"{found.calls_per_day:.0f} calls a day, [fleet] has {table.calls_per_day:.0f}"
+    if told:
+        warnings.warn(
+            f"{file}: the correction of prices was made for another fleet, {found.city}: {told}; "
+            "make one for this fleet with `ideal fleet price`",
+            stacklevel=3,
+        )
+    return found.factors["deaths"]

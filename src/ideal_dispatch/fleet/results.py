@@ -92,6 +92,11 @@ class Tally:
         """Expected deaths among 1,000 cardiac arrests."""
         return 1000.0 * float(self.each("deaths").sum()) / max(float(self.arrests.sum()), 1.0)
 
+    @property
+    def deaths_by_year(self) -> FloatArray:
+        """The same of every year, in their order."""
+        return np.asarray(1000.0 * self.each("deaths") / np.maximum(self.arrests, 1))
+
     def row(self, never: "Tally") -> dict[str, Any]:
         """The numbers of a policy over its years; ``never`` are the same years without seconds."""
         total = {name: float(self.each(name).sum()) for name in _COUNTED}
@@ -112,6 +117,7 @@ class Tally:
             "second_unit_minutes": total["held_s"] / 60.0 / max(total["seconds"], 1.0),
             "stood_down_share": total["stood"] / max(total["seconds"], 1.0),
             "stood_down_minutes": total["stood_s"] / 60.0 / max(total["stood"], 1.0),
+            "deaths_by_year": self.deaths_by_year.tolist(),
             "queued_share": total["queued"] / max(everybody["calls"], 1),
             "groups": {name: self.group(name) for name in self.bins},
         }
@@ -122,23 +128,24 @@ class Tally:
         A few years can be alike by chance. Then the arrests within each year are asked as well,
         and the larger error counts.
         """
-        arrests = np.maximum(self.arrests, 1)
-        change = (self.each("deaths") - never.each("deaths")) / arrests
-        over_years = _standard_error(change) if len(change) > 1 else 0.0
+        change = self.deaths_by_year - never.deaths_by_year
+        over_years = standard_error(change) if len(change) > 1 else 0.0
         if len(change) >= MANY_YEARS:
-            return 1000.0 * over_years
+            return over_years
+        arrests = np.maximum(self.arrests, 1)
         within = math.hypot(*(arrests * self.each("alone_se"))) / float(arrests.sum())
-        return 1000.0 * max(over_years, within)
+        return max(over_years, 1000.0 * within)
 
     def _others_se_s(self, never: "Tally") -> float | None:
         """Of the others' longer mean wait than with never, over years; None: too few years."""
         keys = sorted(self.years)
         pairs = [[one.years[key]["groups"]["others"] for one in (self, never)] for key in keys]
         change = [own[1] / own[0] - base[1] / base[0] for own, base in pairs if own[0] and base[0]]
-        return _standard_error(np.array(change)) if len(change) >= ENOUGH_YEARS else None
+        return standard_error(np.array(change)) if len(change) >= ENOUGH_YEARS else None
 
 
-def _standard_error(values: FloatArray) -> float:
+def standard_error(values: FloatArray) -> float:
+    """Of the mean of some values, one of each year."""
     return float(values.std(ddof=1)) / math.sqrt(len(values))
 
 

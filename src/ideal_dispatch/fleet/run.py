@@ -11,25 +11,23 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from ideal_dispatch.archive import FileKind
 from ideal_dispatch.cluster import spread
 from ideal_dispatch.dispatch.recall import Recall
 from ideal_dispatch.errors import FileFormatError, InputError
 from ideal_dispatch.files import write_file
-from ideal_dispatch.fleet.calls import DAY_S, WARM_UP_DAYS, Calls, days_of, draw_calls
 from ideal_dispatch.fleet.city import FleetCity
-from ideal_dispatch.fleet.experiment import NEVER, Case, FleetExperiment, Rule, plain, with_units
+from ideal_dispatch.fleet.experiment import NEVER, Case, FleetExperiment, Rule, with_units
 from ideal_dispatch.fleet.load import at_utilisation
-from ideal_dispatch.fleet.log import CALLS, calls_file, first_difference, log_file, read_calls
-from ideal_dispatch.fleet.results import Tally, deaths_of, entry, summary
-from ideal_dispatch.fleet.simulation import SecondRule, Simulator, summed
-from ideal_dispatch.fleet.units import Log, State
+from ideal_dispatch.fleet.log import CALLS, first_difference, log_file, read_calls
+from ideal_dispatch.fleet.results import Tally, summary
+from ideal_dispatch.fleet.simulation import SecondRule
+from ideal_dispatch.fleet.years import Fleets, Piece, log_name
 from ideal_dispatch.frames import DataFrame, frame
-from ideal_dispatch.replay.run_folder import described, locked, taken_up, versions
+from ideal_dispatch.replay.run_folder import described, digest, locked, taken_up, versions
 
 MANIFEST = "manifest.json"
 KIND = FileKind("ideal-dispatch fleet 1", 1, "fleet's manifest", "name another folder")
@@ -40,73 +38,6 @@ _WRITTEN_EVERY_S = 60.0  # tables of what is done so far, for who looks at them 
 
 Watch = Callable[[str, float], None]
 """Told the step and the share of it that is done."""
-
-
-class Piece(NamedTuple):
-    """A year of a case."""
-
-    case: Case
-    seed: int
-    year: int
-    logged: bool
-
-    @property
-    def file(self) -> str:
-        """Its name in the folder of years."""
-        return f"{self.case.name}_seed_{self.seed}_year_{self.year:04d}.json".lstrip("_")
-
-
-class Done(NamedTuple):
-    """What a year came to, by policy and recall, and the files of its log."""
-
-    piece: Piece
-    runs: list[dict[str, Any]]
-    logs: dict[str, bytes]
-
-
-@dataclass(frozen=True, eq=False)
-class Fleets:
-    """Every case made ready, and the rules that are tried on it: what workers share."""
-
-    cities: Mapping[Case, FleetCity]
-    rules: Mapping[str, Rule]
-    runs: Sequence[tuple[str, Recall]]
-    days: int
-
-    @cached_property
-    def simulators(self) -> dict[Case, Simulator]:
-        """A simulator for each case."""
-        return {case: Simulator(city) for case, city in self.cities.items()}
-
-    def run(self, case: Case, calls: Calls, policy: str, recall: Recall) -> tuple[State, Log]:
-        """Calls under one policy."""
-        rule = self.rules[policy]
-        told = rule.compiled(recall) if isinstance(rule, SecondRule) else rule
-        return self.simulators[case].run(calls, told, recall)
-
-    def year(self, piece: Piece) -> Done:
-        """One year under every policy."""
-        case, simulator = piece.case, self.simulators[piece.case]
-        listed = simulator.city.listed is not None
-        days = days_of(simulator.city) if listed else self.days + WARM_UP_DAYS
-        calls = draw_calls(simulator.city, piece.seed, piece.year, days=days)
-        runs, logs, never = [], {}, None
-        for policy, recall in self.runs:
-            state, log = self.run(case, calls, policy, recall)
-            deaths = deaths_of(simulator.city, calls, log, WARM_UP_DAYS * DAY_S)
-            never = deaths if never is None else never
-            came_to = entry(summed(simulator, calls, state, log, days), deaths - never)
-            runs.append({"policy": policy, "recall": recall, **came_to})
-            if piece.logged:
-                logs[log_name(policy, recall)] = log_file(simulator.city, calls, log)
-        if piece.logged:
-            logs[CALLS] = calls_file(simulator.city, calls)
-        return Done(piece, runs, logs)
-
-
-def log_name(policy: str, recall: str) -> str:
-    """The file of a policy's log."""
-    return f"{plain(policy)}_{plain(recall)}.csv.gz"
 
 
 def run_fleet(
@@ -212,25 +143,32 @@ def _opened(place: Path, experiment: FleetExperiment, watch: Watch) -> Fleets:
         watch("reading cities", k / len(experiment.cities))
         found[name] = experiment.city(name)
     watch("reading cities", 1.0)
+    tables = experiment.tables
+    files = {"beside": str(experiment.folder.resolve()), "cities": tables.pop("cities")}
     settings: dict[str, Any] = {
         "format": KIND.format,
-        "experiment": experiment.tables,
-        "beside": str(experiment.folder),
+        "experiment": tables,
         "cities": {name: _about(city) for name, city in found.items()},
         "policies": {name: described(rule) for name, rule in rules.items()},
         "versions": versions(),
     }
+    factors, desks = experiment.factors(found.values()), experiment.desks
+    if desks:
+        settings["desks"] = {name: described(desk) for name, desk in desks.items()}
+    if experiment.price:
+        settings["price"] = digest((experiment.folder / experiment.price).read_bytes())
     settings = json.loads(json.dumps(settings))
     known = taken_up(place, MANIFEST, KIND, settings, "simulation")
     per_day = None if known is None else known["calls_per_day"]
     cities = ready(experiment, found, per_day, watch)
     if known is None:
+        settings["files"] = files  # they may move: what they say of the cities is compared
         settings["calls_per_day"] = {case.name: city.calls_per_day for case, city in cities.items()}
         write_file(place / MANIFEST, json.dumps(settings, ensure_ascii=False, indent=1) + "\n")
     for folder in (place / YEARS, *(_logs(place, experiment, case) for case in cities)):
         if folder.name == YEARS or experiment.log:
             folder.mkdir(parents=True, exist_ok=True)
-    return Fleets(cities, rules, experiment.runs, experiment.days)
+    return Fleets(cities, rules, experiment.runs, experiment.days, factors, desks)
 
 
 def _about(city: FleetCity) -> dict[str, Any]:
@@ -297,12 +235,17 @@ def again(folder: str | os.PathLike[str], *, watch: Watch = lambda step, share: 
     """Simulate the calls of a run's logs again; what differs from the logs, a line each."""
     place, told = Path(folder), read_manifest(folder)
     with KIND.complaints(place / MANIFEST):
-        experiment = FleetExperiment.of(told["experiment"], Path(told["beside"]))
+        files = told["files"]
+        tables = told["experiment"] | {"cities": files["cities"]}
+        experiment = FleetExperiment.of(tables, Path(files["beside"]))
     if not experiment.log:
         raise InputError(f"{place}: it was simulated with log = false; there is nothing to compare")
     found = {name: experiment.city(name) for name in experiment.cities}
     cities = ready(experiment, found, told["calls_per_day"])
-    fleets = Fleets(cities, experiment.rules, experiment.runs, experiment.days)
+    fleets = Fleets(
+        cities, experiment.rules, experiment.runs, experiment.days,
+        experiment.factors(found.values()), experiment.desks,
+    )  # fmt: skip
     differ = []
     for k, (case, city) in enumerate(cities.items()):
         logs = _logs(place, experiment, case)

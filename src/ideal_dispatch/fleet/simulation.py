@@ -13,7 +13,7 @@ from ideal_dispatch.dispatch.recall import RECALLS as RECALLS
 from ideal_dispatch.dispatch.recall import Recall as Recall
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.fleet import events
-from ideal_dispatch.fleet.calls import DAY_S, WARM_UP_DAYS, Calls
+from ideal_dispatch.fleet.calls import DAY_S, Calls, counted_from_s
 from ideal_dispatch.fleet.city import FleetCity
 from ideal_dispatch.fleet.prices import price_tables
 from ideal_dispatch.fleet.units import (
@@ -134,14 +134,14 @@ class Simulator:
         """What the loop reads."""
         city, model, work = self.city, self.city.responses, self.city.work
         away_s = city.travel.slow_s[city.cells, city.hospital] @ city.weights / city.weights.sum()
-        after_s = work.transported * (float(away_s) + work.handover.mean_s)
         numbers = Numbers(
             model.turnout.spread, math.exp(0.5 * model.turnout.spread**2), model.road_turnout_s,
             model.drive_scale, model.beside_s,
             model.drive_spread, model.slack_s, model.shared, model.surprise, model.wide,
             float(city.street_start), work.delay_s,
             math.inf if work.neighbour_s is None else work.neighbour_s, work.assist.mean_s,
-            work.scene.mean_s, after_s, city.arrests / city.entitled,
+            work.scene.mean_s, work.transported, float(away_s) + work.handover.mean_s,
+            city.arrests / city.entitled,
         )  # fmt: skip
         part_time = city.shifts[city.shifts[:, 1] - city.shifts[:, 0] < 24.0, 0]
         return World(
@@ -258,9 +258,9 @@ class Year:
 
 
 def summed(simulator: Simulator, calls: Calls, state: State, log: Log, days: float) -> Year:
-    """A run in numbers; its first days, which only fill the streets, are left out."""
+    """A run in numbers; calls count as :func:`~ideal_dispatch.fleet.calls.counted_from_s` says."""
     city = simulator.city
-    counted = calls.at_s >= WARM_UP_DAYS * DAY_S if days > WARM_UP_DAYS else calls.at_s >= 0.0
+    counted = calls.at_s >= counted_from_s(city, days)
     response_s = log.first_s - calls.at_s
     named = {"arrests": calls.arrest, "others": ~calls.entitled}
     named |= {one.name: calls.priority == k for k, one in enumerate(city.priorities)}

@@ -75,7 +75,7 @@ class Travel:
 
     @classmethod
     def of_matrix(cls, fast_s: npt.ArrayLike, slow_s: npt.ArrayLike | None = None) -> "Travel":
-        """Places without a map: a unit counts as where it left until half of the way is done."""
+        """Places without a map: a unit is where it left until five eighths of the way are done."""
         fast = np.asarray(fast_s, np.float64)
         count, half = len(fast), (np.arange(STEPS) + 1) * 2 > STEPS + 1
         ends = np.meshgrid(np.arange(count), np.arange(count), indexing="ij")

@@ -25,7 +25,8 @@ NEXT_CALL, QUEUED, PENDING, EVENTS = range(4)  # of State.count
 class Numbers(NamedTuple):
     """Plain numbers of a city; names as in its response times and its work.
 
-    ``turnout_lift`` leads from the median of a turnout to its mean. ``neighbour_s`` is
+    ``turnout_lift`` leads from the median of a turnout to its mean. ``transport_s`` is the
+    mean drive to a hospital with the handover there. ``neighbour_s`` is
     infinite where calls wait for a unit.
     """
 
@@ -44,7 +45,8 @@ class Numbers(NamedTuple):
     neighbour_s: float
     assist_s: float
     scene_s: float
-    after_s: float
+    transported: float
+    transport_s: float
     arrest_chance: float
 
 
@@ -242,8 +244,7 @@ def mean_response(world, state, unit, cell, priority, now_s):  # type: ignore[no
 @kernel(counted=False, forceinline=True)
 def spreads_of(numbers):  # type: ignore[no-untyped-def]
     """The spreads of a drive, as a response takes them."""
-    wide_square = numbers.surprise * numbers.wide**2
-    return numbers.drive_spread, numbers.slack_s, numbers.shared, wide_square
+    return numbers.drive_spread, numbers.slack_s, numbers.shared
 
 
 @kernel(counted=False, forceinline=True)
@@ -258,7 +259,8 @@ def expected(world, state, unit, cell, priority, now_s):  # type: ignore[no-unty
 @kernel(counted=False)
 def _ready(world, state, now_s, ready_s):  # type: ignore[no-untyped-def]
     """For every unit the expected seconds until it is free, as a price takes them."""
-    scene_s, after_s = world.numbers.scene_s, world.numbers.after_s
+    scene_s, transport_s = world.numbers.scene_s, world.numbers.transport_s
+    after_s = world.numbers.transported * transport_s
     for unit in range(ready_s.size):
         status = state.status[unit]
         if not on_duty(world.shifts, unit, now_s):
@@ -269,15 +271,13 @@ def _ready(world, state, now_s, ready_s):  # type: ignore[no-untyped-def]
             ready_s[unit] = min(now_s - state.arrive_s[unit], 0.0)
         elif status == GOING:
             lasted = now_s - state.sent_s[unit]
-            ready_s[unit] = (
-                max(state.expect[unit, 0] + state.expect[unit, 1] - lasted, 60.0)
-                + scene_s
-                + after_s
-            )
+            ready_s[unit] = max(state.expect[unit, 0] + state.expect[unit, 1] - lasted, 60.0)
+            if state.role[unit] == 0:  # a second mostly turns round before it has a patient
+                ready_s[unit] += scene_s + after_s
         elif status == SCENE:
             ready_s[unit] = scene_s + after_s
         elif status == HOSPITAL:
-            ready_s[unit] = after_s
+            ready_s[unit] = transport_s
         elif status == ASSIST:
             ready_s[unit] = 0.5 * world.numbers.assist_s
         else:

@@ -152,7 +152,7 @@ def settings(replay: Replay, incidents: Sequence[Incident]) -> dict[str, Any]:
             for depot, count in zip(replay.depots, replay.units or (), strict=True)
         ],
         "region": None if replay.region is None else described(replay.region),
-        "incidents": {"count": len(incidents), "checksum": _digest(calls.encode())}
+        "incidents": {"count": len(incidents), "checksum": digest(calls.encode())}
         | ({"units_on_road": on_road} if on_road else {}),
         "policies": {policy.name: described(policy) for policy in replay.policies},
         "roles": {policy.name: str(getattr(policy, "role", "")) for policy in replay.policies},
@@ -196,7 +196,7 @@ def described(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [described(one) for one in value]
     if isinstance(value, np.ndarray):
-        return _digest(np.ascontiguousarray(value).tobytes())
+        return digest(np.ascontiguousarray(value).tobytes())
     own = getattr(value, "describe", None)
     if callable(own):
         return described(own())
@@ -208,5 +208,6 @@ def described(value: Any) -> Any:
     return {"type": type(value).__name__}
 
 
-def _digest(content: bytes) -> str:
+def digest(content: bytes) -> str:
+    """The checksum of some bytes, for a manifest."""
     return hashlib.blake2b(content, digest_size=16).hexdigest()

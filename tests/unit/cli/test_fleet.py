@@ -64,8 +64,10 @@ def test_a_fleet_without_other_calls_is_told_with_dashes() -> None:
 
 def test_lines_of_the_command_are_an_experiment() -> None:
     told = fleet_command.usual_experiment(
-        Path("a/models/1"), 3, [0.3, 0.7], [0.3], [12], fixed_cost=0.002, seed=5
-    )
+        Path("a/models/1"), 3, [0.3, 0.7], [0.3], [12], fixed_cost=0.002, seed=5,
+        price=Path("price.json"),
+    )  # fmt: skip
+    assert told.price == "price.json"
     assert told.cities == {"": {"jemss": "a/models/1"}}
     assert (told.years, told.seeds, told.utilisation, told.entitled, told.units) == (
         3, (5,), (0.3, 0.7), (0.3,), (12,)

@@ -29,7 +29,7 @@ def prices(**changes: Any) -> UnitPrices:
 
 
 def test_for_a_moment_it_is_what_calls_lose_by_the_next_free_unit() -> None:
-    harm = expected_deaths(RESPONSE, 60.0, CURVE)
+    harm = expected_deaths(RESPONSE, 0.0, CURVE)
     rate = 0.03 * np.array([1.0, 2.0, 1.0]) / 4.0 * 4.0 / 3600.0
     # station 2 has nobody free, so that unit 0 has the first cell and unit 1 the others
     lost = rate[0] * (harm[1, 0] - harm[0, 0])
@@ -102,7 +102,7 @@ def test_what_cannot_be_is_refused(ask: Any, message: str) -> None:
 
 
 def test_a_busy_unit_that_may_be_redirected_makes_prices_lower() -> None:
-    harm = expected_deaths(RESPONSE, 60.0, CURVE)
+    harm = expected_deaths(RESPONSE, 0.0, CURVE)
     none = harm.max(axis=0)
 
     def cost(redirected: float) -> float:

@@ -40,6 +40,23 @@ def test_a_second_goes_just_where_it_saves_more_than_it_costs(grid: RoadNetwork)
     assert sent == {True, False}
 
 
+def test_the_second_is_the_one_that_saves_most_beyond_its_cost(grid: RoadNetwork) -> None:
+    rule, others = fleet_threshold(grid, calls_per_day=500.0, recall="none"), 0
+    for node in range(grid.num_nodes):
+        call = situation(grid, node, (1, 1, 1, 1))
+        made = decided(call, rule)
+        costs = [
+            rule.second_cost(call, (made.primary, one.candidate.assignment), one.primary_s, one)
+            for one in made.considered
+        ]
+        net = [one.survival_gain - cost.lives
+               for one, cost in zip(made.considered, costs, strict=True)]  # fmt: skip
+        best = made.considered[int(np.argmax(net))]
+        assert made.worth is best
+        others += best.gain_s < max(one.gain_s for one in made.considered)
+    assert others > 0  # calls whose soonest second costs the others too much
+
+
 def test_the_absence_follows_from_the_recall(grid: RoadNetwork) -> None:
     call = situation(grid, 65)
     for recall in ("none", "first arrival", "worth"):

@@ -62,11 +62,19 @@ def test_a_page_of_two_fleets_says_what_one_more_unit_brings(tmp_path: Path) -> 
     assert "The same calls, answered by fleets of other sizes." in text
     assert "units = [10, 11]" not in text
     found = one_more_table(FLEETS).rows
-    assert [cells[1:4] for cells in found] == [
-        ("one more unit, never a second", 20.0, -10.0),
-        ("always, stood down at first arrival", 10.0, 0.0),
-        ("priced C, stood down at first arrival", 5.0, 0.0),
+    assert [cells[1:5] for cells in found] == [
+        ("one more unit, never a second", 20.0, None, -10.0),
+        ("always, stood down at first arrival", 10.0, None, 0.0),
+        ("priced C, stood down at first arrival", 5.0, None, 0.0),
     ]
+
+
+def test_one_more_unit_is_compared_year_by_year() -> None:
+    small = row("never", deaths_by_year=[905.0, 895.0, 900.0])
+    large = row("never", deaths_by_year=[882.0, 878.0, 880.0], deaths_per_1000=880.0, units=11)
+    (found,) = one_more_table(FleetRuns.of([small, large])).rows
+    assert found[2] == 20.0
+    assert found[3] == pytest.approx(3.0 / 3.0**0.5)  # of 23, 17 and 20
 
 
 def test_a_fleet_without_other_calls_has_a_page(tmp_path: Path) -> None:

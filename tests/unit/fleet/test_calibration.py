@@ -10,6 +10,7 @@ from ideal_dispatch.cli import fleet_price as command
 from ideal_dispatch.cli.help import described
 from ideal_dispatch.dispatch.price import UNCALIBRATED
 from ideal_dispatch.errors import FileFormatError, InputError
+from ideal_dispatch.fleet import calibration
 from ideal_dispatch.fleet.calibration import HOLDS_S, Calibration, calibrate, price_grid
 from ideal_dispatch.fleet.city import FleetCity
 from ideal_dispatch.fleet.referee import judged, moments
@@ -27,7 +28,7 @@ def city() -> FleetCity:
 
 @pytest.fixture(scope="module")
 def found(city: FleetCity) -> Calibration:
-    return calibrate(city, count=60, futures=60, seed=5)
+    return calibrate(city, count=200, futures=200, seed=5)
 
 
 def test_moments_are_just_after_a_unit_left(city: FleetCity) -> None:
@@ -65,9 +66,23 @@ def test_too_few_moments_are_said() -> None:
 
 
 def test_calibrated_prices_are_near_the_referee(found: Calibration) -> None:
+    assert [(one.harm, one.hold_s) for one in found.checks] == [
+        (harm, away_s) for harm in ("deaths", "late") for away_s in HOLDS_S
+    ]
     for one in found.checks:
-        if one.harm == "deaths" and one.hold_s > 600.0:
-            assert one.after == pytest.approx(one.referee, abs=0.3 * one.referee)
+        assert one.after == pytest.approx(one.referee, rel=0.15)
+        assert abs(one.after - one.referee) < abs(one.before - one.referee)
+
+
+def test_prices_are_checked_as_they_are_served(
+    city: FleetCity, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def after(first: float) -> list[float]:
+        monkeypatch.setattr(calibration, "_fitted", lambda *about: (first, 0.0, 0.0, 0.0, 0.0))
+        return [one.after for one in calibrate(city, count=10, futures=2, seed=5).checks]
+
+    twentieth = 0.05 * np.array(after(1.0))  # a correction makes no price less than that
+    np.testing.assert_allclose(after(-1.0), twentieth)
 
 
 def test_a_calibration_comes_back_from_its_file(found: Calibration, tmp_path: Path) -> None:

@@ -7,7 +7,14 @@ import numpy as np
 import pytest
 
 from ideal_dispatch.errors import InputError
-from ideal_dispatch.fleet.calls import DAY_S, Calls, days_of, draw_calls, listed_calls
+from ideal_dispatch.fleet.calls import (
+    DAY_S,
+    Calls,
+    counted_from_s,
+    days_of,
+    draw_calls,
+    listed_calls,
+)
 from ideal_dispatch.fleet.city import CallList, Duration, Work
 from tests.unit.fleet.small import small_city
 
@@ -69,6 +76,8 @@ def test_a_list_is_taken_as_it_is() -> None:
     assert calls.priority.tolist() == [0, 1]
     assert days_of(city) == 2
     assert days_of(small_city()) == 366
+    assert counted_from_s(city, 2) == 0.0
+    assert [counted_from_s(small_city(), days) for days in (1, 2, 366)] == [0.0, DAY_S, DAY_S]
     assert not _changed(calls, listed_calls(small_city(), at_s, cell, level, 7))
     assert "luck" in _changed(calls, draw_calls(city, 8))
 

@@ -1,6 +1,7 @@
 """What two units promise in compiled code, beside the response times and beside draws."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -28,12 +29,18 @@ def _as_time(one: Triple) -> ResponseTime:
 
 @pytest.mark.parametrize(("first", "second"), _PAIRS)
 @pytest.mark.parametrize("before_s", [0.0, 180.0])
-def test_pair_is_that_of_the_response_times(first: Triple, second: Triple, before_s: float) -> None:
-    exact = ResponsePair(_as_time(first), _as_time(second))
-    saved, sooner_s = pair(first, second, before_s, _RISK)
+@pytest.mark.parametrize("surprise", [(0.0, 0.0), (0.015, 1.2), (0.2, 0.8)])
+def test_pair_is_that_of_the_response_times(
+    first: Triple, second: Triple, before_s: float, surprise: tuple[float, float]
+) -> None:
+    chance, wide = surprise
+    times = [replace(_as_time(one), surprise=chance, wide=wide) for one in (first, second)]
+    exact = ResponsePair(*times)
+    saved, sooner_s = pair(first, second, before_s, _RISK, surprise)
     gain = exact.survival_gain(lambda seconds: _CURVE.probability(seconds + before_s))
     assert saved == pytest.approx(float(gain), rel=0.01, abs=1e-5)
-    assert sooner_s == pytest.approx(first[0] - float(exact.gain_s), rel=0.002)
+    expected_s = float(times[0].mean_s) - float(exact.gain_s)
+    assert sooner_s == pytest.approx(expected_s, rel=0.005)
 
 
 @pytest.mark.parametrize(("first", "second"), _PAIRS)
@@ -47,14 +54,14 @@ def test_pair_is_what_draws_give(first: Triple, second: Triple) -> None:
         times.append(mean * np.exp(off))
     least = np.minimum(*times)
     gained = _CURVE.probability(least) - _CURVE.probability(times[0])
-    saved, sooner_s = pair(first, second, 0.0, _RISK)
+    saved, sooner_s = pair(first, second, 0.0, _RISK, (0.0, 0.0))
     within = 4.0 / math.sqrt(count)
     assert saved == pytest.approx(gained.mean(), rel=0.01, abs=within * gained.std())
     assert sooner_s == pytest.approx(least.mean(), rel=0.002, abs=within * least.std())
 
 
 def test_second_that_cannot_be_first_saves_nothing() -> None:
-    saved, sooner_s = pair((100.0, 0.05, 0.0), (2000.0, 0.05, 0.0), 0.0, _RISK)
+    saved, sooner_s = pair((100.0, 0.05, 0.0), (2000.0, 0.05, 0.0), 0.0, _RISK, (0.0, 0.0))
     assert saved == pytest.approx(0.0, abs=1e-12)
     assert sooner_s == pytest.approx(100.0, rel=0.005)
 
@@ -84,7 +91,7 @@ def test_response_is_that_of_the_model(drive_s: float) -> None:
     model = ResponseModel.published()
     spread = model.turnout.spread
     leaving_s = model.turnout.seconds * math.exp(0.5 * spread**2)
-    spreads = (model.drive_spread, model.slack_s, model.shared, 0.0)
+    spreads = (model.drive_spread, model.slack_s, model.shared)
     made = response(leaving_s, leaving_s**2 * math.expm1(spread**2), drive_s, spreads)
     one = model.of(drive_s)
     assert made == pytest.approx((float(one.mean_s), float(one.own), float(one.shared)), rel=1e-9)

@@ -42,6 +42,7 @@ def test_a_city_is_checked_and_its_arrays_are_read_only() -> None:
         ({"by_hour": np.full(24, -1.0)}, "by_hour must be zero or more"),
         ({"shifts": np.array([[0.0, 25.0]] * 4)}, "hours of shifts are from 0 to 24"),
         ({"priorities": (Priority("high", 0.4),)}, "shares of priorities add up to 0.4; 1 is"),
+        ({"redispatch": np.eye(2, dtype=bool)}, "Row: redispatch must lead to a more urgent call"),
         ({"calls_per_day": 0.0}, "0.0 calls a day; a number above zero is needed"),
         ({"arrests": 0.6}, "entitled no more than 0.5, the share of the first priority"),
         ({"entitled": 0.01}, "arrests 0.03, entitled 0.01; both are shares"),
@@ -65,6 +66,13 @@ def test_units_on_duty_by_hour() -> None:
     shifts = [[0.0, 24.0], [8.0, 20.0], [20.0, 8.0], [22.0, 6.0]]
     on_duty = small_city(shifts=np.array(shifts)).on_duty
     assert on_duty.tolist() == [3.0] * 6 + [2.0] * 16 + [3.0] * 2
+
+
+def test_shifts_are_counted_to_the_minute() -> None:
+    shifts = [[6.75, 7.0], [23.75, 0.25], [6.25, 6.25], [24.0, 24.0]]
+    on_duty = small_city(shifts=np.array(shifts)).on_duty
+    assert on_duty[[0, 6, 7, 23]].tolist() == [2.25, 2.25, 2.0, 2.25]
+    assert on_duty.sum() == 24 + 24 + 0.25 + 0.5
 
 
 def test_a_call_takes_its_response_its_work_and_its_way_to_hospital() -> None:

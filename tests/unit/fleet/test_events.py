@@ -194,6 +194,16 @@ def test_on_worth_a_primary_that_does_not_leave_is_stood_down_for_the_second() -
     assert state.busy_s == pytest.approx([stood_s, 1160.0])
 
 
+def test_on_worth_one_of_a_pair_is_stood_down_for_a_call_that_waits() -> None:
+    city = _city([0, 1], responses=_slow_turnout(), calls_per_day=1e-6)
+    rule = _always("worth")
+    _, alone = Simulator(city).run(calls_at(city, [0.0], [_at(500)]), rule)
+    assert (alone.stood_s[0] > rule.check_s).all()  # nobody is missed elsewhere
+    _, log = Simulator(city).run(calls_at(city, [0.0, 10.0], [_at(500), _at(100)]), rule)
+    assert log.stood_s[0].min() == rule.check_s
+    assert log.sent_s[1, 0] == rule.check_s
+
+
 def test_unit_that_was_stood_down_serves_the_next_call() -> None:
     city = _city([0, 1])
     calls = calls_at(city, [0.0, 400.0], [_at(300), _at(700)])
@@ -240,10 +250,18 @@ def test_unit_on_its_way_is_not_taken_for_a_call_that_is_not_more_urgent(other: 
     assert log.first_s[0] == pytest.approx(960.0)
 
 
+class _TwoToAll:
+    name = "two to all"
+
+    def choose(self, view: FleetView) -> tuple[int, int]:
+        others = [unit for unit in np.flatnonzero(view.free).tolist() if unit != view.primary]
+        return view.primary, next(iter(others), -1)
+
+
 def test_unit_of_a_pair_is_not_taken_for_another_call() -> None:
-    city = _city([0, 1], redispatch=np.array([[True]]))
-    calls = calls_at(city, [0.0, 200.0], [_at(400), _at(100)])
-    _, log = Simulator(city).run(calls, _always("none"))
+    city = _two_classes([0, 1], redispatch=np.array([[False, False], [True, False]]))
+    calls = calls_at(city, [0.0, 200.0], [_at(400), _at(100)], [1, 0])
+    _, log = Simulator(city).run(calls, _TwoToAll(), "none")
     assert log.sent_s[0].tolist() == [0.0, 0.0]
     assert log.first_s[1] > 460.0
 

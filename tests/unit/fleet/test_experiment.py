@@ -5,9 +5,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from ideal_dispatch.dispatch.threshold import USUAL_COST
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.fleet.experiment import (
-    FIXED_COST,
     Case,
     FleetExperiment,
     plain,
@@ -58,7 +58,7 @@ def test_a_file_says_it_all(tmp_path: Path) -> None:
 def test_nothing_at_all_is_the_usual_experiment_on_the_embedded_city(tmp_path: Path) -> None:
     found = loaded(tmp_path, "")
     assert list(found.rules) == ["never", "always", "random half", "fixed C", "priced C"]
-    assert found.rules["fixed C"] == SecondRule("fixed", FIXED_COST)
+    assert found.rules["fixed C"] == SecondRule("fixed", USUAL_COST)
     assert len(found.runs) == 13
     assert found.city("").name == "Port Almery"
 
@@ -75,11 +75,20 @@ def test_nothing_at_all_is_the_usual_experiment_on_the_embedded_city(tmp_path: P
         ("policy = 1", "policy is not known; did you mean policies"),
         ('[policies.never]\nkind = "always"', r'\[policies.never\]: it is kept for kind = "never"'),
         ('[policies.a]\nkind = "magic"', "policies.a.kind 'magic': choose one of never, always"),
+        ('[policies.a]\nkind = "magic"', "priced, region, router, router-dual, .* ideal, "),
+        (
+            '[policies.a]\nkind = "ideal"\nlimit = 1',
+            "policies.a.limit is not known; known: threshold, ",
+        ),
+        ('[policies.a]\nkind = "interval"\nthreshold = "x"', r"policies.a.threshold 'x': seconds"),
         ('[policies.a]\nkind = "fixed"\nlimit = -1', r"\[policies.a\] rule fixed: limit -1"),
         (
             '[policies.a]\nkind = "tests.unit.fleet.small_runs:small_city"',
             r"policies.a.kind .*: it has no name and choose\(view\); see docs/fleet.md",
         ),
+        ("[cities.a-b]\n[cities.a_b]", "case 'a_b': the files of two cases would have this name"),
+        ("units = [4, 4]", "case 'units_4': the files of two cases"),
+        ("utilisation = [0.3, 0.30000001]", "units, utilisation and entitled once"),
         ("[policies.a-b]\n[policies.a_b]", "never, a-b, a_b: their names are too much alike"),
     ],
 )

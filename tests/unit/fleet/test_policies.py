@@ -1,20 +1,26 @@
 """Dispatch policies as rules of a fleet: what they are shown, and whom they send."""
 
+import json
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from ideal_dispatch import Calendar, RoadNetwork
+from ideal_dispatch import Calendar, Model, RoadNetwork
+from ideal_dispatch.cities import HARBOUR_MODEL
 from ideal_dispatch.dispatch.baselines import RouterDual, RouterPolicy
 from ideal_dispatch.dispatch.decision import Decision
 from ideal_dispatch.dispatch.situation import Assignment, Situation
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.fleet.calls import draw_calls
-from ideal_dispatch.fleet.city import FleetCity, Work
+from ideal_dispatch.fleet.city import FleetCity, Priority, Work
+from ideal_dispatch.fleet.experiment import FleetExperiment
+from ideal_dispatch.fleet.inputs.desk import desk_of
 from ideal_dispatch.fleet.policies import PolicyRule
+from ideal_dispatch.fleet.run import again, read_runs, run_fleet
 from ideal_dispatch.fleet.simulation import SecondRule, Simulator
 from ideal_dispatch.fleet.travel import Travel
 from tests.fleets import calls_at, fleet, town
@@ -120,6 +126,80 @@ def test_same_policy_has_the_same_year() -> None:
             for _ in range(2)]  # fmt: skip
     assert [a.tobytes() for a in logs[0]] == [a.tobytes() for a in logs[1]]
     assert np.isfinite(logs[0].stood_s[:, 1]).any()
+
+
+class _OtherWayRound(_Watching):
+    """The router's pair, the second named as the first."""
+
+    def decide(self, situation: Situation, rng: np.random.Generator) -> Decision:
+        made = super().decide(situation, rng)
+        assert made.second is not None
+        return replace(made, primary=made.second, second=made.primary)
+
+
+@pytest.mark.parametrize("policy", [_Watching, _OtherWayRound])
+def test_unit_that_may_be_redirected_can_go_and_goes_as_the_first(policy: type[_Watching]) -> None:
+    """It is on its way to a routine call, and expected soonest."""
+    classes = (Priority("urgent", 0.5), Priority("routine", 0.5))
+    redispatch = np.array([[False, False], [True, False]])
+    city = _street([0, 1], priorities=classes, arrests=0.5, redispatch=redispatch)
+    watching = policy()
+    object.__setattr__(watching, "seen", [])
+    calls = calls_at(city, [0.0, 260.0], [6, 4], [1, 0])
+    _, log = Simulator(city).run(calls, _rule(city, watching), "none")
+    (urgent,) = watching.seen
+    assert [s.depot.name for s in urgent.stations if s.units] == ["S1", "unit 0"]
+    assert log.unit[1].tolist() == [0, 1]
+    assert log.sent_s[0, 0] > 260.0  # the routine call is served again
+
+
+# --- as tables of an experiment ----------------------------------------------------------
+
+_TABLES: dict[str, Any] = {
+    "dual": {"kind": "router-dual"},
+    "ours": {"kind": "ideal", "threshold": "priced", "method": "multistart"},
+    "never worth it": {"kind": "ideal", "threshold": 1e9, "report_gap": False,
+                       "seconds": ["other-depot"]},
+}  # fmt: skip
+
+
+def test_policies_of_an_experiment_decide_in_the_embedded_fleet(tmp_path: Path) -> None:
+    recalls = ["none", "first arrival"]
+    told = FleetExperiment.of(
+        {"years": 1, "days": 1, "entitled": [0.1], "recall": recalls, "policies": _TABLES}
+    )
+    run_fleet(told, tmp_path)
+    rows = {(row["policy"], row["recall"]): row for row in read_runs(tmp_path)[0]}
+    assert rows["dual", "none"]["second_share"] == 1.0
+    ours = [rows["ours", recall]["second_share"] for recall in recalls]
+    assert 0.0 < ours[0] < ours[1] < 1.0  # a unit that is stood down costs less
+    assert rows["never worth it", "none"]["second_share"] == 0.0
+    manifest = json.loads((tmp_path / "manifest.json").read_text())
+    model = Model.load(HARBOUR_MODEL)
+    assert manifest["desks"][""]["model"]["checksum"] == model.checksum
+    assert manifest["policies"]["ours"]["table"] == _TABLES["ours"]
+    assert again(tmp_path) == []
+
+
+def test_policy_of_others_is_named_by_its_class(tmp_path: Path) -> None:
+    table = {"kind": f"{__name__}:Plain"}
+    told = FleetExperiment.of({"years": 1, "days": 1, "policies": {"mine": table},
+                               "recall": ["none"]})  # fmt: skip
+    rows, _ = read_runs(run_fleet(told, tmp_path))
+    assert (rows[1]["policy"], rows[1]["second_share"]) == ("mine", 1.0)
+
+
+class Plain(RouterDual):
+    """A policy as a package of others has it."""
+
+
+def test_city_without_a_clock_is_refused_for_dispatch_policies(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"^\[city\] time_zone and country are missing; a disp"):
+        desk_of({"jemss": "auckland/models/1"}, "city", tmp_path)
+    table = {"jemss": "auckland/models/1", "time_zone": "Pacific/Auckland", "country": "NZ"}
+    desk = desk_of(table, "city", tmp_path)
+    assert desk.calendar.is_holiday(date(2026, 2, 6))  # Waitangi Day
+    assert desk.model is None
 
 
 def test_city_without_roads_is_refused() -> None:

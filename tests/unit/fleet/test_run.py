@@ -19,15 +19,19 @@ import numpy as np
 import pytest
 
 import ideal_dispatch as ideal
+from ideal_dispatch import RoadNetwork
+from ideal_dispatch.dispatch.price import UNCALIBRATED
 from ideal_dispatch.errors import FileFormatError, InputError
+from ideal_dispatch.fleet.calibration import HARMS, Calibration
 from ideal_dispatch.fleet.calls import draw_calls
 from ideal_dispatch.fleet.city import Priority
-from ideal_dispatch.fleet.city_files import HARBOUR_FLEET, city_from
 from ideal_dispatch.fleet.experiment import FleetExperiment
+from ideal_dispatch.fleet.inputs.city_files import HARBOUR_FLEET, city_from
 from ideal_dispatch.fleet.log import CALLS, calls_file, read_calls
 from ideal_dispatch.fleet.results import Tally
 from ideal_dispatch.fleet.run import again, read_runs, run_fleet
 from ideal_dispatch.fleet.simulation import SecondRule
+from ideal_dispatch.replay.run_folder import digest
 from ideal_dispatch.toml_tables import read_toml
 from tests.unit.fleet.small_runs import FarSecond, SmallExperiment, contents, experiment, small_city
 
@@ -168,6 +172,30 @@ def test_every_combination_is_a_case_with_a_log_of_its_own(tmp_path: Path) -> No
     assert len(set(manifest["calls_per_day"].values())) == 1
 
 
+def test_the_prices_of_a_run_are_those_of_its_file(whole: Path, tmp_path: Path) -> None:
+    def priced(name: str, city: str, factor: float) -> Path:
+        factors: Any = dict.fromkeys(HARMS, (factor, *UNCALIBRATED[1:]))
+        Calibration(city, 60.0, 0, factors, ()).save(tmp_path / f"{name}.json")
+        told = experiment(price=f"{name}.json", folder=tmp_path)
+        assert FleetExperiment.of(told.tables, tmp_path).price == told.price
+        return run_fleet(told, tmp_path / name)
+
+    same, dear = priced("same", "Smallville", 1.0), priced("dear", "Smallville", 1e9)
+    rows = [{(row["policy"], row["recall"]): row for row in read_runs(folder)[0]}
+            for folder in (whole, same, dear)]  # fmt: skip
+    assert rows[0] == rows[1]
+    changed = {key[0] for key, row in rows[2].items() if row != rows[0][key]}
+    assert changed == {"priced C", *(name for name, recall in rows[0] if recall == "worth")}
+    assert rows[2]["priced C", "none"]["second_share"] == 0.0
+    told = json.loads((dear / "manifest.json").read_text())
+    assert told["price"] == digest((tmp_path / "dear.json").read_bytes())
+    (tmp_path / "dear.json").write_bytes((tmp_path / "same.json").read_bytes())
+    with pytest.raises(InputError, match=r"holds another simulation \(not the same price\)"):
+        run_fleet(experiment(price="dear.json", folder=tmp_path), dear)
+    with pytest.raises(InputError, match=r"price far.json: it is of Far, not of Smallville; make"):
+        priced("far", "Far", 1.0)
+
+
 # --- the same bytes -------------------------------------------------------------------
 
 
@@ -284,15 +312,44 @@ def test_the_calls_of_a_log_can_be_the_list_of_another_experiment(tmp_path: Path
     told = {name: table[name] for name in table if name not in ("calls_per_day", "by_hour")}
     listed = city_from(told, "city", HARBOUR_FLEET.parent)
     assert listed.listed is not None
-    at_s, cell, priority = listed.listed
+    at_s, cell, priority, midnight = listed.listed
+    assert midnight == "2026-01-01"
     assert np.abs(at_s - calls.at_s).max() < 1.0  # a list has whole seconds
     places = listed.cells[cell], city.cells[calls.cell]  # cells without a call have no number
     assert np.array_equal(listed.travel.lon[places[0]], city.travel.lon[places[1]])
     assert np.array_equal(priority, calls.priority)
     rows = ideal.simulate_fleet(listed, "never", 1).rows
-    assert sum(rows[0]["groups"][one.name]["calls"] for one in city.priorities) == (
-        np.count_nonzero(at_s >= 86_400.0)
-    )
+    assert sum(rows[0]["groups"][one.name]["calls"] for one in city.priorities) == len(at_s)
+
+
+def test_a_run_goes_on_from_another_working_directory(
+    grid: RoadNetwork, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Files are found again, and may have moved: what they say decides."""
+
+    def told(beside: str, per_day: int = 40) -> FleetExperiment:
+        city = {
+            "name": "Town", "network": f"{beside}/town.network", "depots": f"{beside}/places.csv",
+            "hospitals": f"{beside}/places.csv", "calls_per_day": per_day, "cells": 9,
+            "priorities": [{"name": "all", "share": 1.0}],
+        }  # fmt: skip
+        return FleetExperiment.of({"years": 1, "days": 1, "policies": {}, "city": city})
+
+    here, run = tmp_path / "here", tmp_path / "run"
+    here.mkdir()
+    grid.save(here / "town.network")
+    (here / "places.csv").write_text("name,lon,lat\nWest,114.0,22.0\n")
+    monkeypatch.chdir(here)
+    run_fleet(told("."), run)
+    before = contents(run)
+    monkeypatch.chdir(tmp_path)
+    assert again(run) == []
+    run_fleet(told("here"), run)
+    here.rename(tmp_path / "moved")
+    run_fleet(told("moved"), run)
+    assert contents(run) == before
+    with pytest.raises(InputError, match=r"holds another simulation \(not the same cities\)"):
+        run_fleet(told("moved", 41), run)
 
 
 def test_a_folder_that_cannot_be_simulated_again(tmp_path: Path) -> None:

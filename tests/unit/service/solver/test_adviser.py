@@ -252,7 +252,7 @@ def test_fleets_that_cannot_be_priced(town: Town, tables: Any, words: str) -> No
 
 def test_a_calibration_changes_prices_and_their_hash(town: Town) -> None:
     double = tuple(2.0 * factor for factor in UNCALIBRATED)
-    found = Calibration("town", 60.0, 0, {"deaths": double, "late": UNCALIBRATED}, ())
+    found = Calibration("town", DEPOTS, 60.0, 0, {"deaths": double, "late": UNCALIBRATED}, ())
     found.save(town.folder / "price.json")
     asked = [served_by(town, "fleet.toml", fleet=FLEET | own)
              for own in ({}, {"price": "price.json"})]  # fmt: skip

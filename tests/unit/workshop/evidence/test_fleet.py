@@ -39,8 +39,14 @@ def test_the_page_has_every_run(tmp_path: Path) -> None:
     table = read_csv(folder / "fleet.csv")
     assert len(table) == 15
     assert table[1]["unit_hours"] == "27.375"
-    write_page(RUNS, folder, RUNS)
-    assert "## Without the head start on the street" in (folder / "fleet.md").read_text()
+    assert "One more ambulance" not in text
+    write_page(RUNS, folder, RUNS, FleetRuns.of([*rows(), *rows(units=11)]))
+    text = (folder / "fleet.md").read_text()
+    assert "## Without the head start on the street" in text
+    assert "## One more ambulance instead" in text
+    assert (
+        "| Town, 10 units, 50 % busy, 3 % entitled | one more unit, never a second | +0.0 |" in text
+    )
 
 
 def test_the_auditors_table_has_both_sides() -> None:

@@ -11,10 +11,10 @@ from ideal_dispatch.arrays import BoolArray, FloatArray, IntArray
 from ideal_dispatch.cities import HARBOUR_STEM
 from ideal_dispatch.dispatch.survival import survival_curve
 from ideal_dispatch.fleet.city import HOURS, CallList, FleetCity, Priority, Work
-from ideal_dispatch.fleet.jemss import read_jemss
-from ideal_dispatch.fleet.past_calls import PastCalls
-from ideal_dispatch.fleet.place_table import PlaceTable
-from ideal_dispatch.fleet.places import (
+from ideal_dispatch.fleet.inputs.jemss import read_jemss
+from ideal_dispatch.fleet.inputs.past_calls import PastCalls
+from ideal_dispatch.fleet.inputs.place_table import PlaceTable
+from ideal_dispatch.fleet.inputs.places import (
     BY_JUNCTIONS,
     FAR_M,
     Places,
@@ -54,7 +54,8 @@ def city_from(table: Mapping[str, Any], where: str, beside: Path) -> FleetCity:
 class CityChanges(Checked):
     """What may be set for any city; names as in :class:`~ideal_dispatch.fleet.city.FleetCity`.
 
-    ``curve`` is the name of a survival curve.
+    ``curve`` is the name of a survival curve. ``time_zone`` and ``country``, which has the
+    holidays, are for dispatch policies alone: see :mod:`ideal_dispatch.fleet.inputs.desk`.
     """
 
     calls_per_day: Positive | None = None
@@ -62,6 +63,8 @@ class CityChanges(Checked):
     entitled: Share | None = None
     street_start: bool | None = None
     curve: str | None = None
+    time_zone: str | None = None
+    country: str | None = None
 
     def changes(self) -> dict[str, Any]:
         """What is set, as fields of a city."""
@@ -192,7 +195,8 @@ class OwnFiles(CityChanges):
         else:
             table = PlaceTable.read(beside / self.density, "weight")
             nodes, weights, near = self._cells(network, usable, table, table.numbers["weight"])
-            note = f"calls fall on places by {self.density}; off the map: {int((~near).sum())}"
+            off, file = int((~near).sum()), Path(self.density).name
+            note = f"calls fall on places by {file}; off the map: {off}"
         return _Demand(nodes, weights, per_day, hours, self.priorities, None, (note,))
 
     def _counted(self, past: PastCalls, network: RoadNetwork, usable: IntArray) -> "_Demand":
@@ -215,7 +219,7 @@ class OwnFiles(CityChanges):
         listed = None
         if self.list and past.priority is not None:
             cell, _ = nearest_of(network, nodes, past.lon, past.lat)
-            listed = CallList(past.at_s, cell, past.priority)
+            listed = CallList(past.at_s, cell, past.priority, past.midnight)
         return _Demand(nodes, weights, past.per_day, past.by_hour, priorities, listed, tuple(notes))
 
     def _cells(

@@ -124,7 +124,10 @@ def distribution(text: str, where: str, kinds: Sequence[str]) -> tuple[str, tupl
     ]
     if not given:
         raise FileFormatError(f"{where}: {text} has no numbers")
-    return call.func.id, tuple(_value(item, where) for item in given)
+    values = tuple(_value(item, where) for item in given)
+    if not np.isfinite(values).all():
+        raise FileFormatError(f"{where}: {_short(text)} has a number that is too large")
+    return call.func.id, values
 
 
 def generated_calls(path: Path) -> dict[str, str]:
@@ -132,7 +135,7 @@ def generated_calls(path: Path) -> dict[str, str]:
     check_source(path)
     try:
         root = ElementTree.parse(path).getroot()
-    except ElementTree.ParseError as error:
+    except (ElementTree.ParseError, ValueError, LookupError) as error:  # also of its encoding
         raise FileFormatError(f"{path}: not XML: {error}") from None
     return {item.tag: (item.text or "").strip() for item in root.iterfind(".//callDistributions/*")}
 
@@ -143,13 +146,18 @@ def _parsed(text: str, where: str) -> ast.expr:
             raise ValueError
         return ast.parse(text.strip(), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        shown = text if len(text) <= 60 else f"{text[:60]}…"
-        raise FileFormatError(f"{where}: {shown!r} is not understood; numbers are read") from None
+        raise FileFormatError(
+            f"{where}: {_short(text)!r} is not understood; numbers are read"
+        ) from None
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 60 else f"{text[:60]}…"
 
 
 def _value(node: ast.expr, where: str) -> float:
-    if isinstance(node, ast.Constant) and isinstance(node.value, (int, float)):
-        return float(node.value)
+    if isinstance(node, ast.Constant) and type(node.value) in (int, float):
+        return _float(str(node.value))  # a whole number that is too large becomes infinite
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
         return -_value(node.operand, where)
     if isinstance(node, ast.BinOp) and type(node.op) in _OPERATIONS:

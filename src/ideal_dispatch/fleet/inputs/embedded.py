@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from ideal_dispatch.fleet.city import FleetCity
-from ideal_dispatch.fleet.city_files import city_from
+from ideal_dispatch.fleet.inputs.city_files import city_from
 
 
 def harbour_fleet() -> FleetCity:

@@ -89,9 +89,14 @@ class PastCalls:
         )  # fmt: skip
 
     @property
+    def midnight(self) -> str:
+        """The date of the first call."""
+        return str(self.at[0].astype("M8[D]"))
+
+    @property
     def at_s(self) -> FloatArray:
         """Seconds from the midnight before the first call."""
-        since = self.at - self.at[0].astype("M8[D]")
+        since = self.at - np.datetime64(self.midnight)
         return np.asarray(since / np.timedelta64(1, "s"), np.float64)
 
     @property

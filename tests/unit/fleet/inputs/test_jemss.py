@@ -9,8 +9,8 @@ import pytest
 
 from ideal_dispatch.errors import FileFormatError, IdealError, InputError
 from ideal_dispatch.fleet.calls import draw_calls
-from ideal_dispatch.fleet.jemss import read_jemss
-from ideal_dispatch.fleet.jemss_files import distribution, tables_of
+from ideal_dispatch.fleet.inputs.jemss import read_jemss
+from ideal_dispatch.fleet.inputs.jemss_files import distribution, tables_of
 
 MINUTE = 1.0 / 60 / 24
 
@@ -92,6 +92,14 @@ def test_a_folder_becomes_a_city(tmp_path: Path) -> None:
     assert any("calls/reps/train" in note for note in city.notes)
 
 
+@pytest.mark.parametrize(("start", "told"), [("..", "models/1"), (".", "1"), ("1", ".")])
+def test_a_folder_has_its_name_from_anywhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, start: str, told: str
+) -> None:
+    monkeypatch.chdir(_folder(tmp_path).parent / start)
+    assert read_jemss(told).name == "Atlantis"
+
+
 def test_nothing_is_at_a_node_without_access(tmp_path: Path) -> None:
     travel = read_jemss(_folder(tmp_path), cells=20).travel
     # the hospital lies beside the middle node, which cannot be left by road users
@@ -147,6 +155,10 @@ def test_expressions_are_arithmetic(text: str, kind: str, numbers: tuple[float, 
         ("Exponential()", r"here: Exponential\(\) has no numbers"),
         ("Exponential(", "is not understood"),
         ("Exponential(" + "(" * 500, "is not understood"),
+        ("Exponential(True)", "here: True is not read"),
+        ("Exponential(1e999)", r"here: Exponential\(1e999\) has a number that is too large"),
+        ("Exponential(1e300*1e300)", "has a number that is too large"),
+        ("Exponential(" + "9" * 400 + ")", r"Exponential\(9{48}… has a number that is too large"),
         ("12/60", "'12/60' is no distribution"),
     ],
 )
@@ -166,6 +178,15 @@ _GENERATOR = FILES["calls/reps/train/gen_config.xml"]
         ({"gen_config": _GENERATOR.replace("0.6, 0, 0.4", "0.6, 0.4")}, "2 shares for 3 prior"),
         ({"gen_config": _GENERATOR.replace("1/(2*24)", "0")}, "interarrivalTime 0; above zero"),
         ({"gen_config": _GENERATOR.replace("(0.8)", "(1.8)")}, "transported 1.8: 0 to 1 is need"),
+        ({"gen_config": '<?xml version="1.0" encoding="x"?><a/>'}, "gen_config.xml: not XML: unkn"),
+        (
+            {"gen_config": _GENERATOR.replace("Normal(10/60/24, 0)", "Normal(0, 1)")},
+            "handoverDuration is Normal with mean 0; a mean above zero is needed",
+        ),
+        (
+            {"gen_config": _GENERATOR.replace("Exponential(12/60/24)", "Exponential(1e305)")},
+            "mean_s inf",
+        ),
         (
             {"stations": "stations\nindex,x\n1,1\n2,1\n3,1"},
             "table stations: no column y; it has index, x",
@@ -214,6 +235,61 @@ def test_what_is_missing_is_named(tmp_path: Path) -> None:
         read_jemss(folder)
     with pytest.raises(InputError, match="redispatch_x.csv: no such file"):
         read_jemss(folder, redispatch="redispatch_x.csv")
+
+
+@pytest.mark.parametrize("name", ["../../secret.csv", "/etc/passwd", "..", ".", ""])
+def test_redispatch_is_a_plain_name(tmp_path: Path, name: str) -> None:
+    with pytest.raises(InputError, match="the plain name of a file in misc/redispatch is needed"):
+        read_jemss(_folder(tmp_path), redispatch=name)
+
+
+_CENTRAL = b"PK\x01\x02"  # an entry of the archive's list of files
+_ENTRY = b"PK\x03\x04"  # what stands before a packed file
+
+
+def _changed_archive(content: bytes, mark: bytes, at: int, value: bytes) -> bytes:
+    """With other bytes at a place of the first header that begins with ``mark``."""
+    begin = content.index(mark) + at
+    return content[:begin] + value + content[begin + len(value) :]
+
+
+@pytest.mark.parametrize(
+    ("packing", "changes", "message"),
+    [
+        (zipfile.ZIP_DEFLATED, [(_ENTRY, 60, b"\xff" * 20)], "not an archive with .*decompressing"),
+        (zipfile.ZIP_LZMA, [(_ENTRY, 60, b"\xff" * 40)], "not an archive with nodes.csv and arcs"),
+        (
+            zipfile.ZIP_STORED,
+            [(_CENTRAL, 8, b"\x01"), (_ENTRY, 6, b"\x01")],
+            "not an archive with .*encrypted",
+        ),
+        (
+            zipfile.ZIP_DEFLATED,
+            [(_CENTRAL, 24, (3 << 30).to_bytes(4, "little"))],
+            "roads.zip: nodes.csv is 3.0 GiB unpacked; at most 1 is read",
+        ),
+        (
+            zipfile.ZIP_STORED,
+            [(_CENTRAL, 10, b"\x63"), (_ENTRY, 8, b"\x63")],
+            "not an archive with .*compression",
+        ),
+    ],
+)
+def test_a_bad_archive_is_named_in_one_line(
+    tmp_path: Path, packing: int, changes: list[tuple[bytes, int, bytes]], message: str
+) -> None:
+    folder = _folder(tmp_path)
+    roads = folder / "travel" / "roads" / "roads.zip"
+    with zipfile.ZipFile(roads, "w", packing) as archive:
+        archive.writestr("nodes.csv", NODES)
+        archive.writestr("arcs.csv", ARCS)
+    content = roads.read_bytes()
+    for change in changes:
+        content = _changed_archive(content, *change)
+    roads.write_bytes(content)
+    with pytest.raises(FileFormatError, match=message) as caught:
+        read_jemss(folder)
+    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,10 @@ fall on road nodes instead, where junctions are dense.
 
 import csv
 import io
+import lzma
 import os
 import zipfile
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,18 +21,25 @@ from ideal_dispatch.errors import FileFormatError, InputError
 from ideal_dispatch.files import check_source
 from ideal_dispatch.fleet.calls import DAY_S
 from ideal_dispatch.fleet.city import Duration, FleetCity, Priority, Work
-from ideal_dispatch.fleet.jemss_files import (
+from ideal_dispatch.fleet.inputs.jemss_files import (
     JemssTable,
     distribution,
     generated_calls,
     read_tables,
     tables_of,
 )
-from ideal_dispatch.fleet.places import BY_JUNCTIONS, Places, cells_by_junctions, snapped
+from ideal_dispatch.fleet.inputs.places import BY_JUNCTIONS, Places, cells_by_junctions, snapped
 from ideal_dispatch.fleet.travel import connected_nodes
 from ideal_dispatch.network import RoadNetwork
 from ideal_dispatch.network.geodesy import great_circle_m
 from ideal_dispatch.toml_tables import complaints_about
+
+_MOST_BYTES = 1 << 30  # of the unpacked roads: those of Auckland have 10 MB
+_DAMAGED = (
+    zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, OSError, KeyError,
+    UnicodeDecodeError, csv.Error, RuntimeError,
+)  # fmt: skip
+"""What reading a zip raises; RuntimeError of one that is encrypted or packed in an unknown way."""
 
 _GENERATORS = ("calls/single/train", "calls/reps/train")
 _NOTES = (
@@ -52,6 +61,10 @@ def read_jemss(
     base = Path(folder)
     if not base.is_dir():
         raise InputError(f"{base}: no such folder; give a model folder such as auckland/models/1")
+    if Path(redispatch).name != redispatch or redispatch in ("", ".."):
+        raise InputError(
+            f"redispatch {redispatch!r}: the plain name of a file in misc/redispatch is needed"
+        )
     calls = _Generator.of(base)
     levels = read_tables(base / "misc" / "call priorities" / "priorities_1.csv", "priorities")
     names = levels["priorities"].texts("name")
@@ -75,11 +88,17 @@ def read_jemss(
         notes.append(f"stations without an ambulance are left out: {left_out}")
     labels = stations.columns.get("NAME") or stations.columns.get("name") or ("",) * len(stations)
     return FleetCity(
-        base.parts[-3].title() if base.parts[-2:-1] == ("models",) else base.name,
+        _name(base),
         places.travel, tuple(labels[i] or f"station {i + 1}" for i in used), places.stations,
         units.astype(np.int32), places.hospitals, places.cells, weights, calls.per_day, priorities,
         redispatch=allowed, work=calls.work, notes=tuple(notes),
     )  # fmt: skip
+
+
+def _name(base: Path) -> str:
+    """The city of CITY/models/1, from whichever folder that is named."""
+    parts = Path(os.path.abspath(base)).parts
+    return parts[-3].title() if parts[-2:-1] == ("models",) else parts[-1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +160,10 @@ class _Generator:
         spread = rest[0] if rest else 1.0
         if spread == 0.0:
             return Duration(mean * DAY_S, "fixed")
+        if not mean > 0.0:
+            raise FileFormatError(
+                f"{self.where}: {name} is Normal with mean {mean:g}; a mean above zero is needed"
+            )
         return Duration(mean * DAY_S, "lognormal", spread / mean)
 
 
@@ -209,10 +232,15 @@ def _road_tables(folder: Path) -> tuple[JemssTable, JemssTable, JemssTable]:
     try:
         with zipfile.ZipFile(file) as archive:
             for name, needed in (("nodes.csv", ("nodes",)), ("arcs.csv", ("arcs", "miscData"))):
+                size = archive.getinfo(name).file_size  # no more than this is ever unpacked
+                if size > _MOST_BYTES:
+                    raise FileFormatError(
+                        f"{file}: {name} is {size / 2**30:.1f} GiB unpacked; at most 1 is read"
+                    )
                 with archive.open(name) as part:
                     lines = io.TextIOWrapper(part, "utf-8-sig", newline="")
                     tables |= tables_of(lines, f"{file}, {name}", *needed)
-    except (zipfile.BadZipFile, KeyError, UnicodeDecodeError, csv.Error) as error:
+    except _DAMAGED as error:
         raise FileFormatError(
             f"{file}: not an archive with nodes.csv and arcs.csv: {error}"
         ) from None

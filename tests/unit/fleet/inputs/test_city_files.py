@@ -1,5 +1,6 @@
 """A city from a table: the embedded one, a JEMSS folder, own files; and what is refused."""
 
+import gzip
 import shutil
 from pathlib import Path
 from typing import Any
@@ -7,14 +8,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ideal_dispatch import RoadNetwork
+from ideal_dispatch import RoadNetwork, simulate_fleet
 from ideal_dispatch.cities import HARBOUR_MODEL, HARBOUR_STEM, harbour_city
 from ideal_dispatch.errors import IdealError, InputError
 from ideal_dispatch.fleet.calls import draw_calls
 from ideal_dispatch.fleet.city import FleetCity
-from ideal_dispatch.fleet.city_files import city_from
-from ideal_dispatch.fleet.embedded import harbour_fleet
+from ideal_dispatch.fleet.inputs.city_files import city_from
+from ideal_dispatch.fleet.inputs.embedded import harbour_fleet
 from ideal_dispatch.fleet.load import busy_share
+from ideal_dispatch.fleet.log import calls_file
 from ideal_dispatch.forecast.response_time import Effects, ResponseModel
 from ideal_dispatch.records import Responses
 
@@ -139,6 +141,9 @@ def test_a_list_is_simulated_as_it_is(town: Path) -> None:
     assert calls.priority.tolist() == [0, 1, 0, 0]
     places = city.cells[calls.cell]
     assert city.travel.lon[places] == pytest.approx([114.0, 114.005, 114.0, 114.011])
+    log = gzip.decompress(calls_file(city, calls)).decode().splitlines()
+    assert log[1].startswith("0,2024-05-01T08:30:00.000,")  # on its own days
+    assert simulate_fleet(city, "never", 1).rows[0]["groups"]["high"]["calls"] == 3  # all of them
 
 
 def test_a_model_gives_its_times_and_its_response_times(tmp_path: Path) -> None:
@@ -175,6 +180,7 @@ def test_a_model_gives_its_times_and_its_response_times(tmp_path: Path) -> None:
         ({"priorities": []}, "priorities is empty; name one or more"),
         ({"priorities": [{"name": "a", "share": 2}]}, r"\[city.priorities\] share 2.0: 0 to 1"),
         ({"redispatch": [["low", "top"]]}, "redispatch low, top: two of high, low are needed"),
+        ({"redispatch": [["high", "low"]]}, "redispatch must lead to a more urgent call"),
         ({"curve": "none"}, "survival curve 'none': choose one of"),
         ({"network": "no.network"}, "no.network"),
         ({"work": {"delay": 1}}, r"city.work.delay is not known; did you mean delay_s\?"),

@@ -9,7 +9,7 @@ import numpy as np
 from ideal_dispatch.arrays import FloatArray, IntArray
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.fleet.city import HOURS
-from ideal_dispatch.fleet.places import snapped
+from ideal_dispatch.fleet.inputs.places import snapped
 from ideal_dispatch.network import RoadNetwork
 from ideal_dispatch.network.geodesy import check_degrees
 from ideal_dispatch.network.readers import table_rows
