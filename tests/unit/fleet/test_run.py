@@ -175,7 +175,7 @@ def test_every_combination_is_a_case_with_a_log_of_its_own(tmp_path: Path) -> No
 def test_the_prices_of_a_run_are_those_of_its_file(whole: Path, tmp_path: Path) -> None:
     def priced(name: str, city: str, factor: float) -> Path:
         factors: Any = dict.fromkeys(HARMS, (factor, *UNCALIBRATED[1:]))
-        Calibration(city, 60.0, 0, factors, ()).save(tmp_path / f"{name}.json")
+        Calibration(city, ("West", "East"), 60.0, 0, factors, ()).save(tmp_path / f"{name}.json")
         told = experiment(price=f"{name}.json", folder=tmp_path)
         assert FleetExperiment.of(told.tables, tmp_path).price == told.price
         return run_fleet(told, tmp_path / name)
