@@ -107,10 +107,14 @@ def findings(found: Sequence[tuple[float, Calibration]]) -> list[str]:
         if abs(one.after / one.referee - 1.0) > NEAR
     ]
     lines.append(f"Not within it after the correction: {'; '.join(far) or 'none'}.")
-    explained = [one.r2_after for *_, one in checks]
+    explained = {
+        f"{one.city}, {100 * load:.0f} % busy": [check.r2_after for check in one.checks]
+        for load, one in found
+    }
+    told = (f"{min(r2):.2f} to {max(r2):.2f} ({where})" for where, r2 in explained.items())
     lines.append(
-        f"A corrected price is right for the mean of many moments, less so for one: R² is "
-        f"{min(explained):.2f} to {max(explained):.2f}."
+        "A corrected price is right for the mean of many moments. It says much less about a "
+        f"single one: R² is {', '.join(told)}."
     )
     return lines
 

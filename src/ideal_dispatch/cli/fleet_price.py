@@ -47,7 +47,7 @@ def price(
 
     Examples:
       ideal fleet price --utilisation 0.5
-      ideal fleet price --jemss auckland/models/1 --utilisation 0.5 --moments 1000 -o price.json
+      ideal fleet price --jemss auckland/models/1 --moments 1000 -o price.json
     """
     from ideal_dispatch.fleet.calibration import calibrate
 

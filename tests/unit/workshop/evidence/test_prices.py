@@ -39,7 +39,7 @@ def test_prices_that_are_not_right_are_named(files: list[Path]) -> None:
     )
     assert "2 of 4 prices" in after
     assert "Town, 30 % busy, 80 min, late arrivals: 0.80 ± 0.08; Town, 70 % busy" in far
-    assert single.endswith("less so for one: R² is 0.25 to 0.60.")
+    assert "R² is 0.25 to 0.60 (Town, 30 % busy), 0.25 to 0.60 (Town, 70 % busy)." in single
     assert far in page(read(files))
 
 
