@@ -8,13 +8,15 @@ from typing import Any
 from ideal_dispatch.evaluation.fleet_runs import FleetRuns
 from ideal_dispatch.fleet.experiment import NEVER, FleetExperiment
 from ideal_dispatch.fleet.results import Tally
-from ideal_dispatch.fleet.run import YEARS, Piece, read_manifest
+from ideal_dispatch.fleet.run import YEARS, read_manifest
+from ideal_dispatch.fleet.years import Piece
 
 
 def counted(folder: Path) -> FleetRuns:
     """The runs of all years that are done, whatever its ``runs.json`` says."""
     manifest = read_manifest(folder)
-    experiment = FleetExperiment.of(manifest["experiment"])
+    names = {name: {} for name in manifest["cities"]}  # their tables are not needed here
+    experiment = FleetExperiment.of(manifest["experiment"] | {"cities": names})
     notes = dict.fromkeys(note for city in manifest["cities"].values() for note in city["notes"])
     rows: list[dict[str, Any]] = []
     for case in experiment.cases():

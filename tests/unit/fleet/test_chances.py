@@ -35,7 +35,7 @@ def test_pair_is_that_of_the_response_times(
 ) -> None:
     chance, wide = surprise
     times = [replace(_as_time(one), surprise=chance, wide=wide) for one in (first, second)]
-    exact = ResponsePair(*times)
+    exact = ResponsePair(times[0], times[1])
     saved, sooner_s = pair(first, second, before_s, _RISK, surprise)
     gain = exact.survival_gain(lambda seconds: _CURVE.probability(seconds + before_s))
     assert saved == pytest.approx(float(gain), rel=0.01, abs=1e-5)

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from ideal_dispatch.fleet.places import cells_by_junctions
 
 from ideal_dispatch import RoadNetwork
 from ideal_dispatch.dispatch.ideal import Ideal
@@ -15,6 +14,7 @@ from ideal_dispatch.dispatch.survival import CURVES, USUAL_CURVE, survival_curve
 from ideal_dispatch.dispatch.threshold import CapacityCost, ClinicalThreshold, Threshold
 from ideal_dispatch.dispatch.worth import Worth
 from ideal_dispatch.fleet.calibration import Calibration
+from ideal_dispatch.fleet.inputs.places import cells_by_junctions
 from ideal_dispatch.fleet.priced import priced_threshold
 from ideal_dispatch.fleet.table import FleetTable
 from ideal_dispatch.fleet.travel import connected_nodes
