@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from ideal_dispatch.cli import fleet_report
+from ideal_dispatch.cli import fleet
 from ideal_dispatch.cli.help import described
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.fleet.run import run_fleet
 from tests.unit.fleet.small_runs import SmallExperiment
 
-report, _, _ = described(fleet_report.report)
+report, _, _ = described(fleet.report)
 
 
 def test_a_run_becomes_a_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
