@@ -15,7 +15,7 @@ from ideal_dispatch.fleet.years import Piece
 def counted(folder: Path) -> FleetRuns:
     """The runs of all years that are done, whatever its ``runs.json`` says."""
     manifest = read_manifest(folder)
-    names = {name: {} for name in manifest["cities"]}  # their tables are not needed here
+    names: dict[str, Any] = {name: {} for name in manifest["cities"]}  # no tables are needed
     experiment = FleetExperiment.of(manifest["experiment"] | {"cities": names})
     notes = dict.fromkeys(note for city in manifest["cities"].values() for note in city["notes"])
     rows: list[dict[str, Any]] = []
