@@ -63,9 +63,10 @@ def silu(x: Any) -> Any:
 
 def representation(weights: Weights, name: str, inputs: Array32) -> Array32:
     """ϑ of every edge ("static") or θ of every context ("dynamic"), from standardised inputs."""
-    with np.errstate(over="ignore"):
+    # BLAS may flag numbers beside the matrix that it loads and does not use
+    with np.errstate(over="ignore", invalid="ignore"):
         hidden = silu(inputs @ weights[f"{name}.0.weight"].T + weights[f"{name}.0.bias"])
-    out: Array32 = hidden @ weights[f"{name}.2.weight"].T + weights[f"{name}.2.bias"]
+        out: Array32 = hidden @ weights[f"{name}.2.weight"].T + weights[f"{name}.2.bias"]
     return out
 
 
