@@ -4,6 +4,7 @@ import hashlib
 import pickle
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import CancelledError
 from contextlib import contextmanager
 from importlib import import_module
 from typing import Any, TypeVar
@@ -50,7 +51,7 @@ def spread(
         parallel = Parallel(n_jobs=jobs, return_as="generator_unordered", batch_size=1)
         try:
             yield from parallel(delayed(_unpacked)(work, name, packed, task) for task in tasks)
-        except BrokenProcessPool:
+        except (BrokenProcessPool, CancelledError):  # dask may forget what a dead worker had
             raise IdealError(
                 "a worker process was ended from outside, perhaps for want of memory; "
                 "the same call goes on with what is done"
