@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
 
-.PHONY: setup demo pictures test test-pythons shape coverage test-all check docs quick-start bench load evidence race-evidence dispatch-evidence fleet-evidence price-evidence claims evidence-summary sensitivity city city-traffic city-model traffic-plausibility experiment-traffic hong-kong-traffic format clean
+.PHONY: setup demo pictures test test-pythons shape coverage test-all check docs quick-start bench load evidence race-evidence dispatch-evidence fleet-evidence price-evidence live-recall-evidence claims evidence-summary sensitivity city city-traffic city-model traffic-plausibility experiment-traffic hong-kong-traffic format clean
 
 setup: $(VENV)/.installed
 
@@ -14,8 +14,9 @@ $(VENV)/.installed: pyproject.toml constraints.txt tools/cpu_torch.py
 	@$(BIN)/python tools/cpu_torch.py
 	@$(PIP) --editable '.[cluster,dev,docs,geo,records,service,sumo,train]'
 	@$(BIN)/python -m compileall -q src  # also where the environment forbids bytecode: it starts sooner
-	@$(BIN)/python -m ideal_dispatch.gap.warm_up
-	@$(BIN)/python -c "import ideal_dispatch as ideal; ideal.simulate_fleet(ideal.harbour_fleet(), years=1, days=1)"  # compiled once
+	@$(BIN)/python -m ideal_dispatch.gap.warm_up & \
+		$(BIN)/python -c "import ideal_dispatch as ideal; ideal.simulate_fleet(ideal.harbour_fleet(), years=1, days=1)" \
+		&& wait $$!  # compiled once
 	@touch $@
 
 $(VENV)/.bench: $(VENV)/.installed
@@ -96,6 +97,13 @@ price-evidence: setup
 	  OMP_NUM_THREADS=1 $(BIN)/ideal fleet price --utilisation $$load --moments 1000 -o out/fleet/prices/port_almery_$$load.json --force || exit 1; \
 	  OMP_NUM_THREADS=1 $(BIN)/ideal fleet price --jemss $(SHARED)/jemss/auckland/models/1 --utilisation $$load --moments 1000 -o out/fleet/prices/auckland_$$load.json --force || exit 1; done
 	@$(BIN)/python -m workshop.evidence.prices out/fleet/prices/*.json
+
+# standing a second down with live information: docs/evidence/live_recall.md; resumable, half an hour of computing
+live-recall-evidence: setup
+	mkdir -p out/races
+	$(BIN)/ideal records responses $(SHARED)/lancaster/rvfd_calls_2010_2016.csv.gz --format lancaster -o out/races/lancaster.responses --force
+	@OMP_NUM_THREADS=1 $(BIN)/ideal fleet simulate experiments/fleet_live_recall.toml -o out/fleet/live_recall
+	@OMP_NUM_THREADS=1 $(BIN)/python -m workshop.evidence.live_recall --fleet out/fleet/live_recall --races out/races/lancaster.responses
 
 # every picture of README and docs; ONLY="desk report" makes some of them; needs Chromium, and an hour for all
 pictures: setup

@@ -145,10 +145,11 @@ class SimpyFleet:
         chosen = [self.units[number] for _, number in means[:1]]
         if self.second and len(means) > 1 and self.calls.entitled[call]:
             first = self._response(chosen[0], call)
+            surprise = self.city.responses.surprise, self.city.responses.wide
             before_s, best = self.env.now - self.calls.at_s[call], -1.0
             for _, number in means[1 : 1 + _OPTIONS]:
                 other = self._response(self.units[number], call)
-                saved, _ = pair(first, other, before_s, self.city.risk)
+                saved, _ = pair(first, other, before_s, self.city.risk, surprise)
                 if saved > best:
                     best, chosen = saved, [chosen[0], self.units[number]]
         return chosen
@@ -156,7 +157,7 @@ class SimpyFleet:
     def _response(self, unit: Unit, call: int) -> Any:
         turnout_s, drive_s = self._parts(unit, call)
         model, leaving_s = self.city.responses, turnout_s * self.lift
-        spreads = model.drive_spread, model.slack_s, model.shared, model.surprise * model.wide**2
+        spreads = model.drive_spread, model.slack_s, model.shared
         square = leaving_s**2 * math.expm1(model.turnout.spread**2)
         return response(leaving_s, square, drive_s, spreads)
 

@@ -26,12 +26,12 @@ from rich.table import Table
 
 from benchmarks.callers import Outcome
 from benchmarks.load_clients import Caller, Ended, Endless, endless_head, memory_mb, probe, storm
+from benchmarks.ports import free_port
 from benchmarks.service import Town
 from benchmarks.stack import (
     ROOT,
     WORKER_PORTS,
     WorkerProcess,
-    free_ports,
     missing_programs,
     proxied,
 )
@@ -111,7 +111,7 @@ def deployed() -> Iterator[Deployed]:
     with ExitStack() as stack:
         folder = Path(stack.enter_context(TemporaryDirectory()))
         town = Town.write(folder)
-        workers = [WorkerProcess(town.config(2, "multistart"), port) for port in free_ports(2)]
+        workers = [WorkerProcess(town.config(2, "multistart"), free_port()) for _ in range(2)]
         for worker in workers:
             stack.callback(worker.stop)
             worker.start()

@@ -28,7 +28,8 @@ from rich.table import Table
 
 import ideal_dispatch
 from benchmarks.callers import ASK, Callers
-from benchmarks.stack import WorkerProcess, free_ports
+from benchmarks.ports import free_port
+from benchmarks.stack import WorkerProcess
 from benchmarks.timing import human
 from ideal_dispatch.cities import HARBOUR_MODEL, TRAINING_DAYS, harbour_city, harbour_traffic
 
@@ -114,7 +115,7 @@ class Town:
         config = self.config(workers, method)
         with ExitStack() as stack:
             running, took_s = {}, 0.0
-            for port in free_ports(workers):
+            for port in [free_port() for _ in range(workers)]:
                 theirs = [sys.executable, "-m", "benchmarks.service", str(config), str(port)]
                 worker = WorkerProcess(config, port, theirs if bare else None)
                 stack.callback(worker.stop)

@@ -17,6 +17,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from benchmarks.ports import free_port
+
 ROOT = Path(__file__).resolve().parents[1]
 DEPLOY = ROOT / "deploy"
 IDEAL = Path(sys.executable).with_name("ideal")
@@ -38,17 +40,6 @@ def children_of(process: int) -> list[int]:
     """The processes that a process started."""
     threads = Path(f"/proc/{process}/task").iterdir()
     return [int(child) for one in threads for child in (one / "children").read_text().split()]
-
-
-def free_ports(count: int) -> list[int]:
-    """Ports that nobody listens at."""
-    probes = [socket.socket() for _ in range(count)]
-    for probe in probes:
-        probe.bind(("127.0.0.1", 0))
-    ports = [probe.getsockname()[1] for probe in probes]
-    for probe in probes:
-        probe.close()
-    return ports
 
 
 class WorkerProcess:
@@ -165,7 +156,7 @@ def proxied(
     folder: Path, workers: Sequence[int], others: Iterable[tuple[str, str]] = ()
 ) -> Iterator[Proxy]:
     """Run nginx before the workers at these ports; ``others`` changes words of its file."""
-    tls, plain = free_ports(2)
+    tls, plain = free_port(), free_port()
     command = nginx_command(folder, tls, plain, workers, others)
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     try:

@@ -1,5 +1,6 @@
 """Fixtures shared by all tests."""
 
+import os
 from pathlib import Path
 
 import numpy as np
@@ -12,8 +13,15 @@ from tests.postgres import postgres as postgres
 ROOT = Path(__file__).resolve().parent.parent
 
 # kernels compile inside the first example, and CI machines pause: no deadlines
-settings.register_profile("house", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+patient = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("house", patient, derandomize=True)
+settings.register_profile("search", patient)  # other examples each time: --hypothesis-profile
 settings.load_profile("house")
+
+
+def pytest_xdist_auto_num_workers() -> int:
+    """One more than there are cores: many tests wait for a process, a page or a lock."""
+    return (os.cpu_count() or 1) + 1
 
 
 @pytest.fixture(scope="session")

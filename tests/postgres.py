@@ -6,37 +6,46 @@ Where tests run as root the server runs as the system's user ``postgres``.
 import os
 import pwd
 import shutil
-import socket
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
 
 import pytest
 
+from benchmarks.ports import free_port
+
 _PATIENCE_S = 300
 
 
 class Postgres:
-    """A server on loopback that can be stopped and started; its databases are UTF-8."""
+    """A server on loopback that can be stopped and started; its databases are UTF-8.
 
-    def __init__(self, binaries: Path, folder: Path, user: str | None) -> None:
+    It may listen at more ``addresses`` of this machine, and trusts whoever comes there.
+    """
+
+    def __init__(
+        self, binaries: Path, folder: Path, user: str | None, addresses: Sequence[str] = ()
+    ) -> None:
         self._binaries, self._folder, self._user = binaries, folder, user
+        self._addresses = addresses
         self._data = folder / "data"
         self._databases = 0
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port: int = probe.getsockname()[1]
+        self.port = free_port()
         self._run(
             "initdb", "-D", str(self._data), "-U", "postgres", "-A", "trust", "-E", "UTF8",
             "--locale=C", "-N",
         )  # fmt: skip
+        if addresses:
+            with (self._data / "pg_hba.conf").open("a") as rules:
+                rules.write("host all all samenet trust\n")
 
     def start(self) -> None:
         """Start it and wait until it answers."""
         options = (
-            f"-c listen_addresses=127.0.0.1 -c port={self.port} "
+            f"-c listen_addresses={','.join(('127.0.0.1', *self._addresses))} -c port={self.port} "
             f"-c unix_socket_directories={self._folder} -c max_connections=60 "
             "-c fsync=off"  # no test cuts the power, and a busy disk would take its time
         )
@@ -80,6 +89,18 @@ class Postgres:
             assert ended.returncode == 0, said.read().decode(errors="replace")
 
 
+def end_listeners(url: str) -> int:
+    """Cut the connections that wait for notices of a database; how many there were."""
+    import psycopg
+
+    with psycopg.connect(url.replace("+psycopg", "")) as connection:
+        ended = connection.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+            "WHERE datname = current_database() AND query LIKE 'LISTEN %'"
+        )
+        return len(ended.fetchall())
+
+
 def _binaries() -> Path | None:
     """Where the server's programs are: on the path, or where Debian puts them."""
     found = shutil.which("initdb")
@@ -92,20 +113,36 @@ def _binaries() -> Path | None:
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[Postgres]:
     """A running PostgreSQL server of this test run alone, or a plain reason to skip."""
-    binaries = _binaries()
-    if binaries is None:
-        pytest.skip("PostgreSQL's server programs are not installed (Debian: postgresql)")
-    user = None
-    folder = Path(tempfile.mkdtemp(prefix="ideal-pg-"))
+    if missing := missing_server():
+        pytest.skip(missing)
+    with running_postgres() as server:
+        yield server
+
+
+def missing_server() -> str:
+    """What must be there before a server can run here; empty if nothing."""
+    if _binaries() is None:
+        return "PostgreSQL's server programs are not installed (Debian: postgresql)"
     try:
         if os.geteuid() == 0:
-            user = "postgres"
-            try:
-                account = pwd.getpwnam(user)
-            except KeyError:
-                pytest.skip("PostgreSQL does not run as root, and there is no user postgres")
+            pwd.getpwnam("postgres")
+    except KeyError:
+        return "PostgreSQL does not run as root, and there is no user postgres"
+    return ""
+
+
+@contextmanager
+def running_postgres(addresses: Sequence[str] = ()) -> Iterator[Postgres]:
+    """A server with files of its own, which go with it."""
+    binaries = _binaries()
+    assert binaries is not None
+    user = "postgres" if os.geteuid() == 0 else None
+    folder = Path(tempfile.mkdtemp(prefix="ideal-pg-"))
+    try:
+        if user is not None:
+            account = pwd.getpwnam(user)
             os.chown(folder, account.pw_uid, account.pw_gid)
-        server = Postgres(binaries, folder, user)
+        server = Postgres(binaries, folder, user, addresses)
         server.start()
         try:
             yield server

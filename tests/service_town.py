@@ -4,7 +4,6 @@ import asyncio
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -22,6 +21,7 @@ import pytest
 import uvicorn
 from fastapi import FastAPI
 
+from benchmarks.ports import free_port
 from ideal_dispatch import RoadNetwork
 from ideal_dispatch.service.http.app import create_app
 from ideal_dispatch.service.http.server import options
@@ -35,11 +35,9 @@ from ideal_dispatch.service.solver.solver import Solver
 from ideal_dispatch.service.state import Service
 from ideal_dispatch.service.tokens import digest
 from tests.conftest import ROOT
-from tests.docs.pages import fences
 from tests.unit.dispatch.worlds import GAIN, depots, random_model, world
 
-_PAGE = fences(ROOT / "docs" / "service.md")
-EIDO: dict[str, Any] = next(json.loads(one.text) for one in _PAGE if one.file == "eido.json")
+EIDO: dict[str, Any] = json.loads((ROOT / "examples" / "eido.json").read_text(encoding="utf-8"))
 """The example of the documentation."""
 
 ROLES = ("cad", "dispatcher", "auditor", "admin")
@@ -167,9 +165,7 @@ def launched(
     config: Path, *, options: Sequence[str] = (), environment: Mapping[str, str] | None = None
 ) -> Iterator[Served]:
     """The same from its first moment on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     log = config.with_suffix(f".{port}.log")
     command = [
         str(Path(sys.executable).with_name("ideal")), "serve", "--config", str(config),

@@ -10,29 +10,39 @@ import os
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from benchmarks.ports import free_port
+from ideal_dispatch.arrays import IntArray
 from ideal_dispatch.files import atomic_write
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-    from playwright.sync_api import Browser
+    from PIL import Image
+    from playwright.sync_api import Browser, Page
 
 IMAGES = Path("docs/images")
 HONG_KONG = Path("../shared/data/hong_kong")
 FLEETS = ("port_almery", "auckland", "manhattan")
-CHROMIUM = ("--no-sandbox", "--use-angle=swiftshader", "--enable-unsafe-swiftshader")
+CHROMIUM = ("--no-sandbox", "--disable-gpu", "--disable-3d-apis")
+"""Without WebGL, which by software takes a few pictures a second; the map is Leaflet's then."""
 PATIENCE_S = 180.0
+IDEAL = "from ideal_dispatch.cli.start import main; main()"
+SPEED, LIFE = "16", ("--seed", "3", "--units", "16", "--calls-per-day", "900")
+"""A city with long ways and many calls: a second ambulance is soon sent from its other end."""
+ANSWER_S, AFTER_S, LEAST_S, END_S = 3.0, 4.0, 10.0, 4
+"""Recorded until an answer, after the end, and at the least; how long the last frame stays."""
+UNCHANGED = 255
 LARGE_S, EVERY = 15.0, 11
 """The search for a call ends at such a gain; at a time it asks about one of so many junctions."""
 
@@ -75,29 +85,28 @@ class Service:
         return answer.json()
 
     def advice(self, call_id: str, lon: float, lat: float, units: int, **more: object) -> Any:
-        depots = self.ask("GET", "/v1/city")["depots"]
+        city = self.ask("GET", "/v1/city")
         body = {
             "call_id": call_id,
-            "received_at": datetime.now(UTC).isoformat(),
+            "received_at": city["clock"]["now"],
             "location": {"lon": lon, "lat": lat},
-            "depots": [{"name": depot["name"], "units": units} for depot in depots],
+            "depots": [{"name": depot["name"], "units": units} for depot in city["depots"]],
         }
         return self.ask("POST", "/v1/recommendations", body | more)
 
 
 @contextmanager
-def serving(folder: Path) -> Iterator[Service]:
-    """`ideal serve` in a process of its own, with its state in ``folder``; no calls of its own."""
+def serving(folder: Path, speed: str) -> Iterator[Service]:
+    """`ideal serve` from a morning rush on, with its state in ``folder``; no calls of its own."""
     import httpx
 
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     log, url = folder / "serve.log", f"http://127.0.0.1:{port}"
-    command = [sys.executable, "-c", "from ideal_dispatch.cli.start import main; main()", "serve"]
+    command = [sys.executable, "-c", IDEAL, "serve", "--port", str(port), "--speed", speed]
     with open(log, "wb") as file:
         process = subprocess.Popen(
-            [*command, "--port", str(port)], stdout=file, stderr=file,
+            command,
+            stdout=file, stderr=file,
             env=os.environ | {"XDG_STATE_HOME": str(folder), "OMP_NUM_THREADS": "1"},
         )  # fmt: skip
     try:
@@ -112,10 +121,7 @@ def serving(folder: Path) -> Iterator[Service]:
                 time.sleep(0.2)
         found = re.search(r"token: (\S+)", log.read_text())
         assert found is not None, log.read_text()
-        service = Service(url, found[1])
-        time.sleep(15)  # a few simulated calls, for the list
-        service.ask("POST", "/v1/simulated-calls", {"every_s": 1.0, "count": 0})
-        yield service
+        yield Service(url, found[1])
     finally:
         process.send_signal(signal.SIGTERM)
         process.wait(timeout=60)
@@ -136,7 +142,8 @@ def telling_call(service: Service) -> tuple[int, str]:
         for node in range(turn, network.num_nodes, EVERY):
             place = float(network.lon[node]), float(network.lat[node])
             made = service.advice(f"probe-{node}", *place, units=500)
-            if made["decision"] != "send_second" or made["degraded"]:
+            doubts = [remark for remark in made["degraded"] if not remark["standing"]]
+            if made["decision"] != "send_second" or doubts:
                 continue
             primary, second = made["primary"], made["second"]
             other_way = made["explanation"]["other_way"]
@@ -155,10 +162,12 @@ def desk(browser: "Browser") -> None:
 
     network = harbour_city().network
     expect.set_options(timeout=60_000)
-    with TemporaryDirectory() as folder, serving(Path(folder)) as asked:
+    with TemporaryDirectory() as folder, serving(Path(folder), speed="1") as asked:
         node, depot = telling_call(asked)
     # another service: its list has no calls of the search
-    with TemporaryDirectory() as folder, serving(Path(folder)) as shown:
+    with TemporaryDirectory() as folder, serving(Path(folder), speed="1") as shown:
+        shown.ask("POST", "/v1/simulated-calls", {"every_s": 1.0, "count": 5})  # for the list
+        time.sleep(10)
         place = float(network.lon[node]), float(network.lat[node])
         arriving = (network.head == node).nonzero()[0].tolist()
         street = next(network.name[edge] for edge in arriving if network.name[edge])
@@ -185,15 +194,131 @@ def desk(browser: "Browser") -> None:
             _save_small(page.screenshot(), IMAGES / f"{name}.png", colours=256)
 
 
+def living(browser: "Browser") -> None:
+    """Some twenty seconds of the living city: a second ambulance, from the call to the end.
+
+    The city's own dispatcher is slow, so that whoever sits at the desk answers: here, two seconds
+    after each question.
+    """
+    with (
+        TemporaryDirectory() as folder,
+        serving(Path(folder), SPEED) as on,
+    ):
+        page = browser.new_context(
+            viewport={"width": 1280, "height": 800}, locale="en-GB", color_scheme="light"
+        ).new_page()
+        page.set_default_timeout(60_000)
+        page.goto(on.url)
+        page.locator("#token").fill(on.token)
+        page.keyboard.press("Enter")
+        with living_city(on):
+            shots = one_dispatch(on, page)
+    took_s = shots[-1][0] - shots[0][0]
+    lasting = [round(1000 * took_s / len(shots))] * len(shots)
+    lasting[-1] += 1000 * END_S
+    first, *others = indexed([shot for _, shot in shots])
+    with atomic_write(IMAGES / "living.png") as stream:
+        first.save(
+            stream, "PNG", save_all=True, append_images=others, loop=0, optimize=True,
+            duration=lasting, blend=1, transparency=UNCHANGED,
+        )  # fmt: skip
+    print(f"the living city: {took_s + END_S:.1f} s in {len(shots)} frames")
+
+
+@contextmanager
+def living_city(service: Service) -> Iterator[None]:
+    """`ideal simulate` with a dispatcher who leaves the answers to the desk."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", IDEAL, "simulate", "--url", service.url, "--token", service.token,
+         "--think", "1000", *LIFE],
+    )  # fmt: skip
+    try:
+        yield
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.wait(timeout=60)
+
+
+DESK = """() => [
+  document.querySelector(".call-row[aria-current]")?.dataset.id,
+  document.querySelector("#advice").dataset.standing,
+  document.querySelector("#running-accept").checkVisibility(),
+]"""
+"""Which call the desk shows, whether its advice may be used, whether its dispatch asks."""
+
+
+def one_dispatch(service: Service, page: "Page") -> list[tuple[float, bytes]]:
+    """Moments and pictures of a dispatch by two ways, from its advice on."""
+    until, shots = time.monotonic() + 20 * PATIENCE_S, list[tuple[float, bytes]]()
+    call = asked_at = over_at = None
+    while (now := time.monotonic()) < until:
+        shown, standing, asks = page.evaluate(DESK)
+        shots.append((now, page.screenshot()))
+        if call is None:
+            shots = shots[-1:]
+            if shown is None or standing != "current":
+                continue
+            advice = service.ask("GET", f"/v1/recommendations/{shown}")
+            if advice["decision"] != "send_second" or advice["second"]["overlap"] > 0.5:
+                continue
+            call = shown
+            page.locator("#follow").set_checked(False)
+            page.locator(f".call-row[data-id='{call}']").click()  # a newer one may have come
+            page.evaluate("document.activeElement.blur()")
+        asked_at = (asked_at or now) if asks or standing == "current" else None
+        if asked_at and now > asked_at + ANSWER_S:
+            page.keyboard.press("a")
+        state = ""
+        if standing == "decided":
+            state = service.ask("GET", f"/v1/dispatches/{call}")["state"]
+        over_at = (over_at or now) if state in ("stood_down", "ended") else None
+        if standing == "expired" or (over_at and now > over_at + AFTER_S):
+            if over_at and now - shots[0][0] > LEAST_S:
+                return shots
+            call = None
+            page.locator("#follow").set_checked(True)
+    sys.exit("no dispatch by two ways that lasts long enough; try another seed")
+
+
+def indexed(shots: Sequence[bytes]) -> "list[Image.Image]":
+    """Frames with one palette: common colours as they are, rare ones nearly so.
+
+    In every frame but the first, what is as before is transparent: that makes the file small.
+    """
+    from PIL import Image
+
+    frames = []
+    for shot in shots:
+        with Image.open(io.BytesIO(shot)) as image:
+            frames.append(np.asarray(image.convert("RGB"), dtype=np.int64) @ (65536, 256, 1))
+    colours, counts = np.unique(np.stack(frames[::8]), return_counts=True)
+    rank = np.argsort(-counts, kind="stable")
+    common, rare = (_rgb(colours[part]) for part in (rank[:200], rank[200:]))
+    others = Image.fromarray(rare[None].astype(np.uint8)).quantize(55).getpalette() or []
+    palette = np.vstack([common, np.reshape(others, (-1, 3))])
+    made, before = [], None
+    for frame in frames:
+        own, places = np.unique(frame, return_inverse=True)
+        far = ((_rgb(own)[:, None] - palette) ** 2).sum(axis=2)
+        drawn = far.argmin(axis=1)[places].reshape(frame.shape)
+        changed = drawn if before is None else np.where(drawn == before, UNCHANGED, drawn)
+        before = drawn
+        made.append(Image.fromarray(changed.astype(np.uint8), "P"))
+        made[-1].putpalette(palette.astype(np.uint8).tobytes().ljust(768, b"\0"))
+    return made
+
+
+def _rgb(colours: IntArray) -> IntArray:
+    return np.stack([colours >> 16, colours >> 8 & 255, colours & 255], axis=-1)
+
+
 # --- the report ---------------------------------------------------------------------
 
 
 def report(browser: "Browser") -> None:
     """The first call on the map in the report of `ideal demo`."""
     with TemporaryDirectory() as folder:
-        command = "from ideal_dispatch.cli.start import main; main()"
-        arguments = ["demo", "-o", f"{folder}/demo"]
-        subprocess.run([sys.executable, "-c", command, *arguments], check=True)
+        subprocess.run([sys.executable, "-c", IDEAL, "demo", "-o", f"{folder}/demo"], check=True)
         page = browser.new_context(
             viewport={"width": 1110, "height": 1000}, locale="en-GB", color_scheme="light"
         ).new_page()
@@ -237,6 +362,7 @@ def gap() -> None:
 
 PICTURES: Mapping[str, Callable[[], None]] = {
     "desk": lambda: browsed(desk),
+    "living": lambda: browsed(living),
     "report": lambda: browsed(report),
     "evidence": lambda: run("workshop.evidence.front"),
     "traffic": lambda: run(

@@ -21,6 +21,10 @@ class OffNetworkError(InputError):
     """A coordinate has no road of the network near it."""
 
 
+class NoRouteError(InputError):
+    """No free unit has a route to an incident."""
+
+
 class UnreachableError(IdealError):
     """No path leads from the given sources to the target."""
 

@@ -4,7 +4,6 @@ import os
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -19,6 +18,7 @@ import httpx
 import pytest
 from playwright.sync_api import Browser, Page, Playwright, Route, expect, sync_playwright
 
+from benchmarks.ports import free_port
 from tests.conftest import ROOT
 
 SCREENSHOTS = ROOT / "out" / "desk_screenshots"
@@ -58,7 +58,7 @@ class Service:
     """`ideal serve` in a process of its own, and what a CAD would ask it."""
 
     folder: Path
-    port: int
+    port: int = field(default_factory=free_port)
     process: subprocess.Popen[bytes] = field(init=False)
     token: str = field(init=False)
     calls: int = 0
@@ -97,13 +97,16 @@ class Service:
         self.process.kill()
         self.process.wait()
 
-    def ask(self, method: str, path: str, body: object = None) -> Any:
+    def send(self, method: str, path: str, body: object = None) -> httpx.Response:
         headers = {"Authorization": f"Bearer {self.token}"}
         answer = httpx.request(
             method, self.url + path, json=body, headers=headers, timeout=60, trust_env=False
         )
-        assert answer.status_code == 200, answer.text
-        return answer.json()
+        assert answer.is_success, answer.text
+        return answer
+
+    def ask(self, method: str, path: str, body: object = None) -> Any:
+        return self.send(method, path, body).json()
 
     def call(self, decision: str, **more: object) -> dict[str, Any]:
         """A call that is decided as wished, by its threshold or by its place.
@@ -136,13 +139,6 @@ class Service:
         """What the service has recorded of an advice."""
         recorded: dict[str, Any] = self.ask("GET", f"/v1/recommendations/{made['id']}")
         return recorded
-
-
-def _free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        port: int = found.getsockname()[1]
-    return port
 
 
 @pytest.fixture(scope="session")
@@ -180,7 +176,7 @@ def flat_browser(playwright: Playwright, chromium: str) -> Iterator[Browser]:
 @pytest.fixture(scope="session")
 def service(chromium: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     """A service that all tests share; none of them may stop it."""
-    service = Service(tmp_path_factory.mktemp("service"), _free_port())
+    service = Service(tmp_path_factory.mktemp("service"))
     service.start()
     yield service
     service.kill()
@@ -189,7 +185,7 @@ def service(chromium: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 @pytest.fixture
 def own_service(chromium: str, tmp_path: Path) -> Iterator[Service]:
     """A service to be stopped and killed."""
-    service = Service(tmp_path, _free_port())
+    service = Service(tmp_path)
     service.start()
     yield service
     service.kill()

@@ -2,18 +2,21 @@
 
 import json
 import re
+from typing import Any
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-untyped]
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page, Request, expect
 
-from tests.browser.conftest import Service, Turn, shoot, show
+from tests.browser.conftest import Host, Service, Turn, shoot, show, show_open
+from tests.service_town import Town, bearer, serving, token
+from tests.service_town import town as town
 
 pytestmark = pytest.mark.slow
 
 SIZES = [(1024, 768), (1280, 800), (1920, 1080)]
 INSIDE = """() => [...document.querySelectorAll(
-    ".verdict h2, .expiry, .main .depot, .gain .number, #accept, #override, .ages, .what-if")]
+    ".verdict h2, .expiry, .main .depot, .gain .number, #accept, #override, .ages")]
   .filter((node) => node.getClientRects().length)
   .filter((node) => {
     const box = node.getBoundingClientRect();
@@ -23,7 +26,7 @@ INSIDE = """() => [...document.querySelectorAll(
   .map((node) => node.className || node.id || node.tagName)"""
 
 
-def _serious(page: Page) -> list[str]:
+def serious(page: Page) -> list[str]:
     found = Axe().run(page).response["violations"]
     return [
         f"{one['id']}: {json.dumps([node['html'] for node in one['nodes']])[:400]}"
@@ -49,7 +52,7 @@ def test_sizes_themes_and_axe(
     expect(page.locator("html")).to_have_attribute("data-theme", theme)
     assert page.evaluate(INSIDE) == []
     shoot(page, f"desk_{size[0]}_{theme}")
-    assert _serious(page) == []
+    assert serious(page) == []
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
@@ -57,23 +60,23 @@ def test_axe_finds_nothing_serious_in_any_state(
     flat_browser: Browser, own_service: Service, open_desk: Turn, theme: str
 ) -> None:
     page = open_desk(flat_browser, own_service, color_scheme=theme)
-    assert _serious(page) == []
+    assert serious(page) == []
     for decision in ("no_advice", "primary_only", "send_second"):
         show(page, own_service.call(decision))
-        assert _serious(page) == []
+        assert serious(page) == []
     expect(page.locator("#accept")).to_be_enabled()
     page.keyboard.press("a")
     expect(page.locator("#answer-words")).to_contain_text("Accepted")
-    assert _serious(page) == []
+    assert serious(page) == []
     page.keyboard.press("o")
-    assert _serious(page) == []
+    assert serious(page) == []
     page.keyboard.press("Escape")
     page.keyboard.press("?")
-    assert _serious(page) == []
+    assert serious(page) == []
     page.keyboard.press("Escape")
     own_service.kill()
     expect(page.locator("#lost")).to_be_visible()
-    assert _serious(page) == []
+    assert serious(page) == []
 
 
 def test_sign_in_page(flat_browser: Browser, service: Service) -> None:
@@ -82,7 +85,7 @@ def test_sign_in_page(flat_browser: Browser, service: Service) -> None:
     page.goto(service.url)
     expect(page.locator("#token")).to_be_focused()
     shoot(page, "sign_in")
-    assert _serious(page) == []
+    assert serious(page) == []
     context.close()
 
 
@@ -137,7 +140,7 @@ def test_keyboard_alone(desk: Page, service: Service) -> None:
 
 
 def test_every_control_can_be_reached_and_is_seen_to_be(desk: Page, service: Service) -> None:
-    show(desk, service.call("send_second"))
+    show_open(desk, service.call("send_second"))
     desk.evaluate("document.activeElement.blur()")
     reached = set()
     for _ in range(60):
@@ -162,3 +165,63 @@ def test_sound_is_off_until_asked_for(desk: Page) -> None:
     expect(desk.locator("#sound")).to_have_attribute("aria-pressed", "true")
     desk.keyboard.press("s")
     expect(desk.locator("#sound")).to_have_attribute("aria-pressed", "false")
+
+
+ANSWERS = "#accept", "#override", "#running-accept", "#running-override", "#close-road"
+
+
+def test_who_may_only_look_has_nothing_to_answer_with(
+    flat_browser: Browser, town: Town, open_desk: Turn
+) -> None:
+    """An auditor sees an advice and what its dispatch asks, without a button or a key for it."""
+    config = town.config("auditor.toml", server={"deadline_s": 60.0, "expiry_s": 3600.0})
+    with serving(config) as running:
+
+        def tell(method: str, path: str, body: Any, role: str = "cad") -> Any:
+            url = f"{running.url}/v1/{path}"
+            answer = running.client.request(method, url, json=body, headers=bearer(role))
+            assert answer.is_success, answer.text
+            return answer.json()
+
+        def closed_to(page: Page, *answers: str) -> None:
+            for answer in answers:
+                expect(page.locator(answer)).to_be_hidden()
+            for key in "aodlc":
+                page.keyboard.press(key)
+            expect(page.locator("#override-dialog")).to_be_hidden()
+            expect(page.locator("#closing")).to_be_hidden()
+
+        units = {"A1": "D0", "A2": "D1"}
+        news = [{"id": one, "station": units[one], "status": "at_station"} for one in units]
+        tell("PUT", "fleet/units", news)
+        call = town.call("c-1", depots=None, primary={"unit": "A1"}, threshold_s=-1000.0)
+        made = tell("POST", "recommendations", call)
+        assert made["second"]["unit"] == "A2"
+        auditor, dispatcher = (
+            open_desk(flat_browser, Host(running.url, token(role)))
+            for role in ("auditor", "dispatcher")
+        )
+        sent: list[str] = []
+
+        def note(request: Request) -> None:
+            if request.method != "GET":
+                sent.append(request.url)
+
+        auditor.on("request", note)
+        for page in (auditor, dispatcher):
+            show(page, made)
+            expect(page.locator("#map")).to_have_attribute("data-drawn-by", "leaflet")
+        for answer in ("#accept", "#override", "#close-road"):
+            expect(dispatcher.locator(answer)).to_be_visible()
+        closed_to(auditor, *ANSWERS)
+
+        tell("POST", f"recommendations/{made['id']}/response", {"action": "accept"}, "dispatcher")
+        for unit, status in (("A1", "en_route"), ("A2", "en_route"), ("A1", "on_scene")):
+            tell("PUT", f"fleet/units/{unit}", {"status": status, "call_id": "c-1"})
+        for page in (auditor, dispatcher):
+            expect(page.locator("#running-words")).to_have_text("Stand down A2?")
+        for answer in ("#running-accept", "#running-override"):
+            expect(dispatcher.locator(answer)).to_be_visible()
+        closed_to(auditor, *ANSWERS)
+        shoot(auditor, "auditor")
+        assert sent == []

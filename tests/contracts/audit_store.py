@@ -4,6 +4,7 @@ A test class inherits this and gives a fixture ``url`` of an empty database.
 """
 
 import threading
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -12,8 +13,11 @@ from typing import Any
 import pytest
 from sqlalchemy import inspect, text
 
+from ideal_dispatch.service import clock
+from ideal_dispatch.service.audit import leases
 from ideal_dispatch.service.audit import store as store_module
 from ideal_dispatch.service.audit.database import Database, migrate
+from ideal_dispatch.service.audit.outbox import Outbox
 from ideal_dispatch.service.audit.record import (
     FIRST_HASH,
     AuditError,
@@ -29,12 +33,41 @@ from ideal_dispatch.service.audit.schema import VERSION
 from ideal_dispatch.service.audit.store import AuditStore
 from ideal_dispatch.service.audit.units import UnitTables
 from ideal_dispatch.service.audit.verification import verify
+from ideal_dispatch.service.clock import ClockTable, moment_text
+from ideal_dispatch.service.unit_counts import UnitCounts
 from tests.audit_entries import AT, entry, stored, takes
 
 HOSTILE = (
     "'); DROP TABLE audit; --", "=cmd|' /C calc'!A0", "<script>alert(1)</script>", "香港 🚑",
     "a\x00b", "\ud800", "\n\r\t", "%s %(x)s :name ?",
 )  # fmt: skip
+
+
+OF_0003 = ("fleet_units", "fleet_places", "fleet_gone", "closures", "leases", "webhooks")
+"""Tables that came with version 0003."""
+
+
+def dropped(*tables: str) -> list[str]:
+    return [f"DROP TABLE {table}" for table in tables]
+
+
+def version(number: str) -> str:
+    return f"UPDATE alembic_version SET version_num = '{number}'"
+
+
+def working(status: str, after_s: float) -> Entry:
+    """Unit A1 begins to do something."""
+    at = AT + timedelta(seconds=after_s)
+    unit = {
+        "id": "A1", "station": "D0", "kind": "", "status": status, "call_id": None,
+        "since": moment_text(at), "status_at": moment_text(at), "turned_at": moment_text(at),
+    }  # fmt: skip
+    return Entry("unit", "", {"units": [unit], "gone": []}, at=at)
+
+
+def left(after_s: float) -> Entry:
+    """Unit A1 leaves the fleet."""
+    return Entry("unit", "", {"units": [], "gone": ["A1"]}, at=AT + timedelta(seconds=after_s))
 
 
 class AuditStoreContract:
@@ -102,6 +135,16 @@ class AuditStoreContract:
         assert isinstance(kept, Row)
         assert verify(store).fault is None
 
+    @pytest.mark.parametrize("kind", ["reply", "response"])
+    def test_what_a_dispatcher_did_keeps_off_an_advice_made_before(
+        self, store: AuditStore, kind: str
+    ) -> None:
+        (first,) = stored(store, [entry(1)])
+        advice = entry(1, key="d/first", kind="reassessment", seen=first.number)
+        (last,) = stored(store, [entry(1, key="r", kind=kind)])
+        assert isinstance(store.append([advice])[0], OvertakenEntry)
+        assert isinstance(store.append([replace(advice, seen=last.number)])[0], Row)
+
     def test_a_key_counts_within_its_kind_and_call(self, store: AuditStore) -> None:
         entries = [entry(1), entry(1, kind="response"), entry(2), entry(1, key="other")]
         entries += [entry(1, key=None), entry(1, key=None), entry(1, key="")]
@@ -146,6 +189,23 @@ class AuditStoreContract:
         assert [row.entry for row in store.of_call("call-1", 9, "response")] == [answer]
         assert [row.entry for row in store.recent("recommendation", 2)] == entries[:3:-1]
 
+    def test_rows_since_a_moment_are_found_behind_older_ones(
+        self, store: AuditStore, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """A spool was replayed, so rows of long ago came on record last."""
+        monkeypatch.setattr(store_module, "_PAGE", 3)
+        minutes = 0, 1, 2, 3, 10, 11, 4, 12, 13, 5, 6
+        entries = [entry(number) for number in minutes]
+        stored(store, [*entries, entry(20, kind="response")])
+
+        def found(most: int) -> list[int]:
+            since = list(store.since("recommendation", AT + timedelta(minutes=10), most))
+            return [row.entry.body["number"] for row in since]
+
+        assert found(99) == [13, 12, 11, 10]
+        assert found(1) == [13]
+        assert not list(store.since("reply", AT, 99))
+
     def test_hostile_text_comes_back_as_it_was(self, store: AuditStore) -> None:
         body = {"texts": list(HOSTILE), **dict.fromkeys(HOSTILE, 1), "n": [0.1, 1e-320, 2**70]}
         texts = [word for word in HOSTILE if "\x00" not in word and "\ud800" not in word]
@@ -169,7 +229,7 @@ class AuditStoreContract:
         assert verify(store).fault is None
 
     def test_many_threads_make_one_chain(self, url: str, store: AuditStore) -> None:
-        stored(store, [])
+        """Also its tables: nobody made them before."""
         stores = [AuditStore(url, timeout_s=300.0) for _ in range(4)]
 
         def work(worker: int) -> None:
@@ -271,7 +331,7 @@ class AuditStoreContract:
         assert refused.calls == {"D1": ["a"]}
         with pytest.raises(PromisedUnits, match="its units at D1 are not free any more"):
             stored(store, [promising("c", now)])
-        assert [(each.call_id, each.depot, each.kind) for each in store.read_units().promises] == [
+        assert [(each.call_id, each.start, each.kind) for each in store.read_units().promises] == [
             ("a", "D1", "advised")
         ]
         body = {"recommendation_id": one.id, "response": {"action": "override"}}
@@ -332,6 +392,77 @@ class AuditStoreContract:
             thread.join()
         assert sorted(type(one).__name__ for one in outcomes) == ["PromisedUnits"] * 7 + ["Row"]
 
+    def test_a_lease_has_one_holder(self, url: str, store: AuditStore) -> None:
+        """Until it ends or is given back; another task is another lease."""
+        database = Database(url)
+
+        def take(holder: str, for_s: float, task: str = "webhook cad") -> bool:
+            with database.writing() as connection:
+                return leases.take(connection, task, holder, for_s)
+
+        assert take("a", 3600.0)
+        assert not take("b", 3600.0)
+        assert not take("b", 0.0)  # nobody gives back what another holds
+        assert take("a", 3600.0)
+        assert take("b", 3600.0, task="reassessment")
+        assert take("a", 0.0)
+        assert take("b", 0.001)
+        time.sleep(0.01)
+        assert take("a", 3600.0)
+        database.close()
+
+    def test_a_lease_goes_by_real_time(self, url: str, store: AuditStore) -> None:
+        """The service's clock may run sixty times as fast, or begin elsewhere."""
+        database = Database(url)
+        clock.use(ClockTable(AT, datetime.now(UTC), 1000.0))
+        try:
+            for holder, held in (("a", True), ("b", False)):
+                with database.writing() as connection:
+                    assert leases.take(connection, "task", holder, 600.0) == held
+                time.sleep(1.0)
+        finally:
+            clock.use(ClockTable())
+            database.close()
+
+    def test_many_who_want_a_lease_at_once(self, url: str, store: AuditStore) -> None:
+        store.read_units()  # the tables are made
+        taken: list[bool] = []
+
+        def want(number: int) -> None:
+            own = Database(url, timeout_s=30.0)
+            with own.writing() as connection:
+                taken.append(leases.take(connection, "task", f"worker-{number}", 3600.0))
+            own.close()
+
+        threads = [threading.Thread(target=want, args=(number,)) for number in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert sorted(taken) == [False] * 7 + [True]
+
+    def test_an_outbox_has_the_wanted_rows_in_order(self, url: str, store: AuditStore) -> None:
+        """A new one begins at the end, goes on where it was, and is never told duplicates."""
+        stored(store, [entry(1)])
+        outbox = Outbox(url, "cad", ["recommendation", "closure"])
+        assert outbox.number() == 1
+        assert outbox.rows(1, 10) == ([], 1)
+        stored(store, [entry(2), entry(3, kind="response"), entry(4, kind="closure")])
+        store.append([entry(2), entry(5, kind="service")], keep_duplicates=True)
+        assert outbox.number() == 1
+        rows, looked = outbox.rows(1, 10)
+        assert ([row.number for row in rows], looked) == ([2, 4], 6)
+        assert (outbox.behind(1), outbox.behind(2), outbox.behind(4)) == (2, 1, 0)
+        rows, looked = outbox.rows(1, 1)
+        assert ([row.number for row in rows], looked) == ([2], 2)
+        assert outbox.move(1, 4)
+        assert not outbox.move(1, 2)  # another worker was there meanwhile
+        assert outbox.number() == 4
+        outbox.close()
+        other = Outbox(url, "other", [])
+        assert other.number() == 6
+        other.close()
+
     def test_migrating_twice_is_harmless(self, url: str, store: AuditStore) -> None:
         assert migrate(url) == VERSION
         stored(store, [entry(1)])
@@ -340,7 +471,7 @@ class AuditStoreContract:
 
     def test_tables_of_the_version_before_are_migrated(self, url: str, store: AuditStore) -> None:
         stored(store, [entry(1)])
-        execute(url, "DROP TABLE promises", "UPDATE alembic_version SET version_num = '0001'")
+        execute(url, *dropped("promises", *OF_0003), version("0001"))
         old = AuditStore(url)
         with pytest.raises(StoreError, match="of version 0001.*run `ideal audit migrate`"):
             old.read_units()
@@ -366,11 +497,65 @@ class AuditStoreContract:
                 }
 
         new = tables()
-        assert set(new) == {"alembic_version", "audit", "audit_marks", "promises", "units"}
-        execute(url, "DROP TABLE promises", "UPDATE alembic_version SET version_num = '0001'")
-        migrate(url)
-        assert tables() == new
+        first = {"alembic_version", "audit", "audit_marks", "promises", "units"}
+        assert set(new) == first | set(OF_0003)
+        for found, *older in (
+            ("0001", *dropped("promises", *OF_0003)),
+            ("0002", *dropped(*OF_0003)),
+        ):
+            execute(url, *older, version(found))
+            migrate(url)
+            assert tables() == new
         database.close()
+
+    def test_promises_of_the_version_before_are_kept(self, url: str, store: AuditStore) -> None:
+        stored(store, [promising("a", AT)])
+        before = list(store.read_units().promises)
+        execute(url, *dropped(*OF_0003), version("0002"))
+        migrate(url)
+        assert list(store.read_units().promises) == before != []
+
+    def test_a_unit_that_left_by_a_clock_ahead_is_gone(self, store: AuditStore) -> None:
+        """It waited in a spool while the clock went back, or another host's clock is ahead."""
+        now = clock.now()
+        stored(store, [working("at_station", 0)])
+        stored(store, [replace(left(0), at=now + timedelta(hours=1))])
+        assert not store.read_units().fleet
+
+    def test_a_unit_that_left_and_came_back_stays_when_the_clock_reaches_that_moment(
+        self, store: AuditStore, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The clock was an hour ahead when it left."""
+        moments = {"ahead": 3600.0, "right": 0.0, "later": 3660.0}
+
+        def set_clock(name: str) -> None:
+            at = AT + timedelta(seconds=moments[name])
+            monkeypatch.setattr(clock, "now", lambda: at)
+
+        set_clock("ahead")
+        stored(store, [working("at_station", 3540)])
+        stored(store, [left(3600)])
+        set_clock("right")
+        stored(store, [working("available", 0)])
+        set_clock("later")
+        fresh = UnitCounts()
+        fresh.merge(store.read_units())
+        assert [one.status for one in fresh.fleet.values()] == ["available"]
+
+    @pytest.mark.parametrize("order", [(0, 1, 2), (0, 2, 1)])
+    def test_a_unit_that_left_is_not_brought_back_by_older_news(
+        self, store: AuditStore, order: tuple[int, ...]
+    ) -> None:
+        """They may come on record later: they waited in the spool of another worker."""
+        told = [working("at_station", 0), working("en_route", 10), left(20)]
+        for one in order:
+            stored(store, [told[one]])
+        known = store.read_units()
+        assert (known.fleet, list(known.gone)) == ({}, ["A1"])
+        stored(store, [working("available", 30)])
+        assert store.read_units().fleet["A1"].status == "available"
+        stored(store, [left(25)])
+        assert "A1" in store.read_units().fleet
 
     def test_tables_of_other_versions_are_refused(self, url: str) -> None:
         migrate(url)

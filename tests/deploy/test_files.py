@@ -11,7 +11,8 @@ from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from benchmarks.load import HANDBOOK, restarts
-from benchmarks.stack import DEPLOY, WORKER_PORTS, free_ports, nginx_command, put_in
+from benchmarks.ports import free_port
+from benchmarks.stack import DEPLOY, WORKER_PORTS, nginx_command, put_in
 from ideal_dispatch.service.observations import Observations
 from ideal_dispatch.service.settings import Server, ServiceSettings
 
@@ -47,7 +48,7 @@ def test_alerts_ask_for_metrics_that_exist() -> None:
 
 @pytest.mark.usefixtures("nginx_is_there")
 def test_nginx_understands_its_file(tmp_path: Path) -> None:
-    tls, plain, *workers = free_ports(4)
+    tls, plain, *workers = (free_port() for _ in range(4))
     command = [*nginx_command(tmp_path, tls, plain, workers), "-t"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

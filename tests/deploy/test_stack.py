@@ -17,13 +17,13 @@ import psycopg
 import pytest
 
 from benchmarks.load import restarts
+from benchmarks.ports import free_port
 from benchmarks.stack import (
     DEPLOY,
     IDEAL,
     PATIENCE_S,
     WORKER_PORTS,
     WorkerProcess,
-    free_ports,
     proxied,
 )
 from ideal_dispatch.service.audit.record import Row
@@ -108,13 +108,15 @@ def stack(
     owner, url = database(postgres)
     server = {"solvers": 1, "queue": 8, "secure_cookie": True}
     config = town.config("stack.toml", audit={"url": url, "spool": "stack.spool"}, server=server)
-    ports = free_ports(2)
-    workers = [WorkerProcess(config, port) for port in ports]
+    workers = [WorkerProcess(config, free_port()) for _ in range(2)]
     folder = tmp_path_factory.mktemp("nginx")
     try:
         for worker in workers:
             worker.start()
-        with proxied(folder, ports, PATIENT) as proxy, client_of(proxy) as client:
+        with (
+            proxied(folder, [one.port for one in workers], PATIENT) as proxy,
+            client_of(proxy) as client,
+        ):
             yield Stack(town, workers, client, proxy.plain_url, postgres, owner)
     finally:
         for worker in workers:
@@ -320,7 +322,7 @@ def test_what_nginx_refuses_has_the_form_of_the_api(stack: Stack) -> None:
 
 
 def test_without_any_worker_callers_know_at_once(tmp_path: Path) -> None:
-    with proxied(tmp_path, free_ports(2)) as proxy, client_of(proxy) as client:
+    with proxied(tmp_path, [free_port(), free_port()]) as proxy, client_of(proxy) as client:
         answer = client.post(ASK, json={})
     assert refused(answer) == (503, "down")
     assert answer.headers["retry-after"] == "1"

@@ -34,7 +34,7 @@ ADMINISTRATION = (
     "/opt/ideal-dispatch/1/bin/pip ", "/opt/ideal-dispatch/2/bin/pip ",
 )  # fmt: skip
 FOR_ADMINISTRATORS = {"deployment.md", "operations.md"}
-QUICK = {"CONTRIBUTING.md", "networks.md", "quick_start.md", "dispatch.md"}
+QUICK = {"CONTRIBUTING.md", "networks.md", "quick_start.md", "dispatch.md", "unit_feed.md"}
 OTHERS = {
     "your_city.md": {
         "network city.network -o model": "network city.network -o model --epochs 2",
@@ -175,6 +175,7 @@ def test_commands_of_a_short_page(name: str, tmp_path: Path) -> None:
 def test_commands_of_your_own_city(tmp_path: Path) -> None:
     write_town(tmp_path)
     workplace = Workplace(tmp_path, OTHERS["your_city.md"])
+    workplace.write("experiment.toml", (ROOT / "examples" / "experiment.toml").read_text())
     run(page_named("your_city.md"), workplace)
     assert (tmp_path / "run" / "experienced" / "all" / "gain.json").exists()
     assert (tmp_path / "report" / "report.html").exists()
@@ -254,7 +255,9 @@ def test_commands_for_administrators(
     (tmp_path / "etc" / "town.network").rename(tmp_path / "etc" / "city.network")
     config = (ROOT / "deploy" / "ideal.toml").read_text()
     (tmp_path / "etc" / "ideal.toml").write_text(
-        config.replace("/var/lib/ideal-dispatch/spool", "spool").replace("valhalla", "forecast")
+        config.replace("/var/lib/ideal-dispatch/spool", "spool")
+        .replace("valhalla", "forecast")
+        .replace("response_times.json", "gain.json")  # the town's drives come from replays
     )
     others = {
         "/etc/ideal-dispatch/": "etc/",

@@ -3,7 +3,6 @@
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -13,6 +12,7 @@ from pathlib import Path
 
 import httpx
 
+from benchmarks.ports import free_port
 from tests.conftest import ROOT
 
 BIN = Path(sys.executable).parent
@@ -55,9 +55,7 @@ class Workplace:
 
     def _serve(self, line: str) -> None:
         """Start a service, wait until it is ready, and end it as an operator would."""
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port = probe.getsockname()[1]
+        port = free_port()
         log = self.folder / "serve.log"
         with log.open("wb") as output:
             process = subprocess.Popen(

@@ -7,8 +7,10 @@ from typing import Any
 
 import httpx
 
+from ideal_dispatch.service.audit.record import Entry
 from ideal_dispatch.service.http.answer_schemas import Recommendation
 from ideal_dispatch.service.http.app import create_app
+from ideal_dispatch.service.recorded_answers import RecordedAnswer
 from ideal_dispatch.service.settings import ServiceSettings
 from ideal_dispatch.service.solver.pool import SolverPool
 from tests.service_town import PATIENCE_S, Local, bearer, local
@@ -45,6 +47,17 @@ def pooled(settings: ServiceSettings, hangs_s: float = 60.0) -> Iterator[tuple[L
     with local(create_app(settings, pool)) as client:
         wait_for(lambda: len(working(pool)) == settings.server.solvers)
         yield client, pool
+
+
+def record_patiently(client: Local) -> None:
+    """Let answers take as long as they need to come on record, whatever their deadline is."""
+    ledger = client.service.ledger
+    record = ledger.record
+
+    async def patient(entry: Entry, _: float) -> RecordedAnswer:
+        return await record(entry, PATIENCE_S)
+
+    setattr(ledger, "record", patient)  # noqa: B010
 
 
 def working(pool: SolverPool) -> list[int]:

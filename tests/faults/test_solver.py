@@ -12,7 +12,7 @@ from ideal_dispatch.service.http.server import options
 from ideal_dispatch.service.solver import solver
 from ideal_dispatch.service.solver.adviser import Adviser
 from ideal_dispatch.service.solver.solver import rehearse
-from tests.faults.service_faults import ASK, advised, wait_for, words
+from tests.faults.service_faults import ASK, advised, record_patiently, wait_for, words
 from tests.service_town import PATIENCE_S, Town, application, bearer, local, with_radius
 from tests.unit.dispatch.worlds import random_model
 
@@ -20,6 +20,7 @@ from tests.unit.dispatch.worlds import random_model
 def test_solver_slow(town: Town) -> None:
     """The answer is no_advice, in time, and says why; the next call is answered."""
     with local(application(town.settings("slow.toml", server={"deadline_s": 1.0}))) as client:
+        record_patiently(client)
         adviser = client.adviser
         advise, answered = adviser.advise, threading.Event()
 

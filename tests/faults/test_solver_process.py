@@ -34,6 +34,7 @@ from tests.faults.service_faults import (
     codes,
     pooled,
     post,
+    record_patiently,
     wait_for,
     words,
     working,
@@ -122,10 +123,16 @@ def test_the_only_solver_killed(town: Town) -> None:
 
 def test_solver_killed_during_a_call(town: Town) -> None:
     """The call gets an honest answer in time, and another one when it is asked again."""
-    with pooled(town.settings("during.toml", server={"solvers": 1})) as (client, pool):
+    server = {"solvers": 1, "deadline_s": 60.0}
+    with pooled(town.settings("during.toml", server=server)) as (client, pool):
         (pid,) = working(pool)
         os.kill(pid, signal.SIGSTOP)  # so that it is surely in the middle of the call
-        killer = threading.Timer(0.3, os.kill, (pid, signal.SIGKILL))
+
+        def kill() -> None:
+            wait_for(lambda: not pool._free)
+            os.kill(pid, signal.SIGKILL)
+
+        killer = threading.Thread(target=kill)
         killer.start()
         made = advised(client, town.call("during"))
         killer.join()
@@ -142,6 +149,7 @@ def test_solver_hangs(town: Town) -> None:
     """Late answers say so in time; what hangs for long is ended, and another one begins."""
     server = {"solvers": 1, "deadline_s": 1.0}
     with pooled(town.settings("hangs.toml", server=server), hangs_s=1.0) as (client, pool):
+        record_patiently(client)
         (pid,) = working(pool)
         os.kill(pid, signal.SIGSTOP)
         made = advised(client, town.call("hangs"))

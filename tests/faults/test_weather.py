@@ -67,7 +67,7 @@ def test_weather_stale(town: Town) -> None:
     ("name", "answer"),
     [
         ("down", Answer("", 500)),
-        ("hanging", Answer(forecast(), delay_s=2.0)),
+        ("hanging", Answer(forecast(), delay_s=60.0)),
         ("dripping", Answer(forecast(), drip_s=0.2)),
         ("garbage", Answer("<html>maintenance</html>")),
         ("nonsense", Answer('{"hourly": {"time": ["x"]}, "hourly_units": []}')),

@@ -1,13 +1,17 @@
 """The proved gap against enumeration, and what it must and must not depend on."""
 
+from contextlib import suppress
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.stats import ortho_group
 
 from ideal_dispatch import RoadNetwork, ScenarioSet, optimistic_gap, pairwise_gap
-from ideal_dispatch.errors import UnreachableError
+from ideal_dispatch.errors import CertificateError, IdealError, UnreachableError
 from ideal_dispatch.gap import certificate
 from ideal_dispatch.gap.problem import GapProblem
+from ideal_dispatch.network import Depot
 from tests.theory.small_towns import Town, random_town
 
 RADII = (1e-6, 0.01, 0.1, 0.5, 2.0)
@@ -25,6 +29,87 @@ def test_interval_holds_the_enumerated_gap(seed: int, radius: float) -> None:
         gap.verify(*town.question(radius))
     assert gap.status == "exact"
     assert gap.lower_s == pytest.approx(exact, abs=1e-6)
+
+
+@pytest.mark.parametrize("radius", RADII)
+@pytest.mark.parametrize("seed", range(20))
+def test_the_gap_over_open_roads_is_the_enumerated_one(seed: int, radius: float) -> None:
+    """With the road closed that the second would take, as long as there is a way."""
+    town = random_town(seed, depots=1 + seed % 3)
+    before = optimistic_gap(*town.question(radius))
+    assert len(before.secondary)
+    shut = town.network.closing(before.secondary.edges[:1].tolist())
+    question = (shut, *town.question(radius)[1:])
+    paths = [edges for edges in town.all_paths() if not np.isin(edges, shut.closed).any()]
+    if not paths:
+        with pytest.raises(UnreachableError):
+            optimistic_gap(*question)
+        return
+    gap = optimistic_gap(*question)
+    exact = max(town.advantage(edges, radius) for edges in paths)
+    assert gap.status == "exact"
+    assert gap.lower_s == pytest.approx(exact, abs=1e-6)
+    gap.verify(*question)
+    with pytest.raises(IdealError):  # its second drives what is closed
+        before.verify(*question)
+
+
+@pytest.mark.parametrize("radius", RADII)
+@pytest.mark.parametrize("seed", range(20))
+def test_units_on_edges_start_with_the_rest_of_them(seed: int, radius: float) -> None:
+    """The gap is that of a town with a road from where each of them is, to the same node."""
+    town, rng = random_town(seed, depots=2), np.random.default_rng(seed)
+    network, nodes = town.network, town.network.num_nodes
+    into = [int(np.flatnonzero(network.head == node)[0]) for node in (*town.depots, 0)]
+    units = [
+        Depot(f"A{edge}", int(network.head[edge]), True, edge=edge, ahead=float(rng.random()))
+        for edge in (into[0], into[1], into[1], into[2])
+    ]
+    asked = (*town.question(radius)[:2], units[1:], *town.question(radius)[3:], units[0])
+    rests = [np.sqrt(one.ahead) * town.embeddings[one.edge] for one in units]
+    roads = RoadNetwork.from_arrays(
+        np.append(network.tail, nodes + np.arange(4)),
+        np.append(network.head, [one.node for one in units]),
+        np.append(network.length_m, np.ones(4)),
+    )
+    primary = roads.path([network.num_edges, *town.primary.edges])
+    embeddings, starts = np.vstack([town.embeddings, rests]), [nodes + n for n in (1, 2, 3)]
+    split = Town(roads, embeddings, starts, town.destination, primary)
+    for shut in ((), (into[0],)):
+        question = (network.closing(shut), *asked[1:])
+        paths = [edges for edges in split.all_paths() if not np.isin(edges, shut).any()]
+        if not paths:
+            continue
+        exact = max(split.advantage(edges, radius) for edges in paths)
+        for method in ("dca", "multistart", "certified"):
+            gap = optimistic_gap(*question, method=method)
+            assert gap.lower_s <= exact + 1e-6
+            assert gap.upper_s >= exact - 1e-6
+            gap.verify(*question)
+        assert gap.status == "exact"
+        assert gap.lower_s == pytest.approx(exact, abs=1e-6)
+    turns = [(e, f) for e in into for f in np.flatnonzero(network.tail == network.head[e]).tolist()]
+    ours, theirs = (
+        RoadNetwork.from_arrays(one.tail, one.head, one.length_m, forbidden_turns=turns[1::2])
+        for one in (network, roads)
+    )
+    explicit = theirs, ScenarioSet(embeddings, radius), starts, town.destination, primary
+    asked_there = (ours, *asked[1:])
+    turned = None
+    with suppress(UnreachableError):
+        turned = optimistic_gap(*explicit)
+    if turned is not None:
+        found = optimistic_gap(*asked_there)
+        assert found.lower_s == pytest.approx(turned.lower_s, abs=2e-6)
+        found.verify(*asked_there)
+    # nodes that the search has added, and none at all
+    for nowhere in (nodes, nodes + 1, 99, -1) if len(gap.secondary) else ():
+        with pytest.raises(CertificateError):
+            replace(gap, secondary=replace(gap.secondary, origin=nowhere)).verify(*question)
+    if radius == 0.1:
+        whole = optimistic_gap(*asked[:2], [one.node for one in units[1:]], *asked[3:5])
+        with pytest.raises(IdealError):
+            whole.verify(*asked)
 
 
 @pytest.mark.parametrize("radius", RADII)

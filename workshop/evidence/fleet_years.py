@@ -1,24 +1,41 @@
 """The years of a folder of ``ideal fleet simulate``, counted anew with today's formulas."""
 
 import json
+from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
 from typing import Any
 
+from ideal_dispatch.dispatch.recall import Recall
 from ideal_dispatch.evaluation.fleet_runs import FleetRuns
 from ideal_dispatch.fleet.experiment import NEVER, FleetExperiment
 from ideal_dispatch.fleet.results import Tally
 from ideal_dispatch.fleet.run import YEARS, read_manifest
 from ideal_dispatch.fleet.years import Piece
 
+Run = tuple[str, Recall]
+
 
 def counted(folder: Path) -> FleetRuns:
     """The runs of all years that are done, whatever its ``runs.json`` says."""
     manifest = read_manifest(folder)
-    names: dict[str, Any] = {name: {} for name in manifest["cities"]}  # no tables are needed
-    experiment = FleetExperiment.of(manifest["experiment"] | {"cities": names})
     notes = dict.fromkeys(note for city in manifest["cities"].values() for note in city["notes"])
     rows: list[dict[str, Any]] = []
+    for about, tallies in tallied(folder):
+        never = tallies[NEVER, "none"]
+        rows += [
+            {**about, "policy": policy, "recall": recall, **tally.row(never)}
+            for (policy, recall), tally in tallies.items()
+            if tally.years
+        ]
+    return FleetRuns.of(rows, list(notes), manifest["experiment"]["days"])
+
+
+def tallied(folder: Path) -> Iterator[tuple[dict[str, Any], dict[Run, Tally]]]:
+    """Case by case, what it is of, and the years of every rule that are done."""
+    manifest = read_manifest(folder)
+    names: dict[str, Any] = {name: {} for name in manifest["cities"]}  # no tables are needed
+    experiment = FleetExperiment.of(manifest["experiment"] | {"cities": names})
     for case in experiment.cases():
         city = manifest["cities"][case.city]
         about = {
@@ -31,10 +48,4 @@ def counted(folder: Path) -> FleetRuns:
             if path.exists():
                 for one in json.loads(path.read_bytes()):
                     tallies[one["policy"], one["recall"]].add(seed, year, one)
-        never = tallies[NEVER, "none"]
-        rows += [
-            {**about, "policy": policy, "recall": recall, **tally.row(never)}
-            for (policy, recall), tally in tallies.items()
-            if tally.years
-        ]
-    return FleetRuns.of(rows, list(notes), experiment.days)
+        yield about, tallies

@@ -29,7 +29,7 @@ class _Commands(Commands):
 
 _ORDER = (
     "demo", "network", "records", "train", "model", "decide", "traffic", "replay", "report",
-    "races", "backtest", "fleet", "serve", "audit", "bench",
+    "races", "backtest", "fleet", "serve", "simulate", "units", "audit", "bench",
 )  # fmt: skip
 """Every command or group of commands: a module of that name has it."""
 
@@ -48,6 +48,7 @@ Words:
 Examples:
   ideal demo            # see it work from beginning to end
   ideal serve           # open the dispatcher's desk, with simulated calls
+  ideal serve --simulate  # the same city alive: an hour in a minute
   ideal records --help  # read what a command does and needs
 """
 

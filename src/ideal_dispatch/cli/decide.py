@@ -1,7 +1,7 @@
 """``ideal decide``: one call, one decision, for people and as JSON."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -34,6 +34,7 @@ class CallOptions:
     on_road: list[str] | None = None
     kind: list[str] | None = None
     primary: str | None = None
+    closed: list[str] | None = None
 
     def situation(self, city: "City", anywhere: int | None, trace: "Trace") -> "Situation":
         """What is known when the call comes in; it is ``anywhere`` where no place is told."""
@@ -191,6 +192,8 @@ def decide(
       --kind NAME=KIND  The kind of a depot's units or of a unit, as your unit log names it; may be
           repeated.
       --primary DEPOT  The depot or unit whose ambulance was already sent; the quickest by default.
+      --closed EDGES  Roads that are closed: numbers of edges, as in 12,13, or a .geojson of lines
+          along them or polygons around them; may be repeated.
       --policy NAME  The rule that decides: ideal (ours), paper-ideal, router, router-dual, region,
           interval, …, or a class of your own as module:Name.
       --threshold SECONDS  Send a second ambulance if it is worth more seconds than this; or write
@@ -224,17 +227,21 @@ def decide(
     """
     import numpy as np
 
-    from ideal_dispatch.cli.decision_view import print_answer, print_json
     from ideal_dispatch.cli.terminal import stages
+    from ideal_dispatch.cli.views.decision_view import print_answer, print_json
     from ideal_dispatch.dispatch import Answer
     from ideal_dispatch.dispatch import decide as decided
     from ideal_dispatch.dispatch.trace import UNTRACED, Trace
+    from ideal_dispatch.network.readers.closed_roads import read_closed
 
     steps = Trace() if trace else UNTRACED
     with stages("Deciding") as progress:
         progress("loading")
         with steps.step("city and model") as facts:
             city = place.city()
+            if call.closed:
+                closed = read_closed(city.network, call.closed)
+                city = replace(city, network=city.network.closing(closed))
             parts = rule.parts(city)
             policy = rule.made(parts)
             facts |= {"nodes": city.network.num_nodes, "edges": city.network.num_edges}

@@ -10,7 +10,7 @@ from ideal_dispatch.errors import InputError
 from ideal_dispatch.ranges import Whole
 
 if TYPE_CHECKING:
-    from ideal_dispatch.cli.demo_story import Scale, Story
+    from ideal_dispatch.cli.views.demo_story import Scale, Story
     from ideal_dispatch.evaluation.judged import Judged
     from ideal_dispatch.learning import TrainingRun
     from ideal_dispatch.records import Trips
@@ -44,15 +44,15 @@ def demo(output: Path = Path("out/demo"), seed: Whole = 7) -> None:
       ideal demo
       ideal demo -o out/another --seed 3
     """
-    from ideal_dispatch.cli.demo_story import Scale
+    from ideal_dispatch.cli.views.demo_story import Scale
 
     tell(output, seed, Scale())
 
 
 def tell(folder: Path, seed: int, scale: "Scale") -> None:
     """Tell the story at some scale."""
-    from ideal_dispatch.cli.decision_view import print_answer
-    from ideal_dispatch.cli.demo_story import OWN, WORLD, Story
+    from ideal_dispatch.cli.views.decision_view import print_answer
+    from ideal_dispatch.cli.views.demo_story import OWN, WORLD, Story
     from ideal_dispatch.evaluation.call_maps import words
 
     _clear(folder)
@@ -169,7 +169,7 @@ def _show_training(run: "TrainingRun", trips: "Trips") -> None:
 
 
 def _show_replay(story: "Story", judged: "Judged") -> None:
-    from ideal_dispatch.cli.demo_story import CALIBRATED, LEARNED, OWN, SHARE, WORLD
+    from ideal_dispatch.cli.views.demo_story import CALIBRATED, LEARNED, OWN, SHARE, WORLD
     from ideal_dispatch.evaluation.metrics import day_t_interval
     from ideal_dispatch.evaluation.report import how_sure
     from ideal_dispatch.evaluation.result_tables import regret_table

@@ -25,6 +25,8 @@ def serve(
     check: bool = False,
     workers: Annotated[int, Range(1, 64)] = 1,
     new_token: bool = False,
+    simulate: bool = False,
+    speed: Annotated[float | None, Range(0, 1000, above=True)] = None,
 ) -> None:
     """Give advice on second ambulances to your dispatch system, and show it on a desk.
 
@@ -40,9 +42,15 @@ def serve(
           per processor core. More than one needs --config.
       --new-token  Print a new token (a password for a person or program) and its hash for the
           settings, and exit.
+      --simulate  Let the embedded city live: its units turn out, drive, arrive and return. It is
+          a client of the service, as `ideal simulate` is.
+      --speed NUMBER  How many seconds of the embedded city pass in a real one. With --simulate it
+          is 60 unless you say otherwise: an hour in a minute. Alone it gives a city that waits for
+          `ideal simulate`.
 
     Examples:
       ideal serve
+      ideal serve --simulate
       ideal serve --config centre.toml --check
       ideal serve --config centre.toml --host 0.0.0.0 --port 8080 --workers 2
     """
@@ -59,8 +67,16 @@ def serve(
         say(f"sha256: {hashed}")
         return
     if config is None:
-        _demo(host, port, workers, check, ctx.obj)
+        if simulate and speed is None:
+            speed = 60.0
+        _demo(host, port, workers, check, ctx.obj, speed, simulate)
         return
+    if simulate:
+        raise InputError(
+            "--simulate: that is the embedded city; for one of --config run `ideal simulate`"
+        )
+    if speed is not None:
+        raise InputError("--speed: that is of the embedded city; with --config give it in [clock]")
     if check:
         _check(config)
         return
@@ -81,29 +97,45 @@ def serve(
     run(app, given, host, port, workers)
 
 
-def _demo(host: str, port: int, workers: int, check: bool, begun: "SolverPool | None") -> None:
+def _demo(
+    host: str,
+    port: int,
+    workers: int,
+    check: bool,
+    begun: "SolverPool | None",
+    speed: float | None,
+    simulate: bool,
+) -> None:
+    """The embedded city; with a ``speed`` on a clock of its own, and alive if that is asked for."""
     from ideal_dispatch.service.http import worker
 
     if workers > 1:
         raise InputError("--workers: the embedded city has one worker; give --config")
     with worker.starting(begun) as solver:
-        from ideal_dispatch.service.desk.demo import demo
+        from ideal_dispatch.service.desk.demo import demo, living
 
-        settings, token = demo()
+        settings, token = demo() if speed is None else living(speed)
         if check:
             worker.check(settings, solver)
             err.print("the embedded city can be served")
             return
         app = worker.application(settings, solver)
     where = f"[{host}]" if ":" in host else host
-    name = settings.city.name
-    err.print(f"{name}, a fictional city: simulated calls on recorded traffic")
+    calls = "simulated calls" if speed is None else f"{speed:g} times as fast as real,"
+    err.print(f"{settings.city.name}, a fictional city: {calls} on recorded traffic")
     err.print(f"desk:  http://{where}:{port}/", markup=False, soft_wrap=True)
     err.print(f"token: {token}", markup=False, soft_wrap=True)
     err.print(f"audit: {settings.database_url}", markup=False, soft_wrap=True)
     from ideal_dispatch.service.http.server import run
 
-    run(app, settings, host, port, workers)
+    if not simulate:
+        run(app, settings, host, port, workers)
+        return
+    from ideal_dispatch.living.companion import accompanied
+
+    here = {"0.0.0.0": "127.0.0.1", "[::]": "[::1]"}.get(where, where)
+    with accompanied(f"http://{here}:{port}", token):
+        run(app, settings, host, port, workers)
 
 
 def _check(config: Path) -> None:

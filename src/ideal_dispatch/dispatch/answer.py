@@ -23,10 +23,11 @@ NO_LIVE_TRAFFIC: Reason = ("no_live_traffic", "no live traffic: the model's own 
 SEVERITY = (
     # there is no advice
     "forecast_bounded", "internal_error", "not_decided", "solver_lost", "late", "off_map",
-    "unreachable", "no_unit", "call_too_old", "call_in_future",
+    "unreachable", "no_unit", "unknown_unit", "call_too_old", "call_in_future",
     # the advice may be wrong
     "unusual_context", "last_unit_promised", "promises_unknown", "unknown_depot",
-    "primary_path_unknown", "location_uncertain",
+    "primary_path_unknown", "closed_road", "location_uncertain", "position_off_map",
+    "position_stale",
     # it is of less than there should be
     "traffic_unavailable", "router_fell_back", "units_stale", "weather_unavailable",
     "weather_stale", "clock_skew", "gap_open",
@@ -37,6 +38,7 @@ STANDING = (
     "other_network",
     "no_live_traffic",
     "recorded_traffic",
+    "depots_ignored",
     "units_unknown",
     "units_assumed",
 )

@@ -140,13 +140,15 @@ def second_candidates(
         follow = differing(network, gap_path, first.path)
         if follow and overlap(network, first.path, gap_path) <= overlap_limit:
             assignment = on_path(situation, station, gap_path, follow)
+            starts = situation.stations
             if situation.router_times_s is not None:
                 drift_s = 0.0 if edge_drift_s is None else gap_path.time_s(edge_drift_s)
                 seconds = gap_path.time_s(situation.router_times_s) + drift_s
             else:  # by the forecast, scaled so that it gives the first its own expected time
                 nominal = outlook.scenarios.nominal_times
                 first_s = first.path.time_s(nominal)
-                scale = first.expected_s / first_s if first_s > 0.0 else 1.0
+                driving_s = max(first.expected_s - starts[station].ahead_s, 0.0)
+                scale = driving_s / first_s if first_s > 0.0 else 1.0
                 seconds = scale * gap_path.time_s(nominal)
-            seconds = drivable_s(network, gap_path, seconds)
+            seconds = drivable_s(network, gap_path, starts[assignment.station].ahead_s + seconds)
             yield unquoted("gap path", assignment, seconds, situation.quote(assignment.station))

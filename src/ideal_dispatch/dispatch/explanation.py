@@ -83,7 +83,11 @@ def explanation_of(decision: Decision) -> Explanation:
         if decision.second is not None:
             paths.append(decision.second.path)
             times_from, times_s = _edge_times(decision)
-            compared = RoadComparison.of(network, paths[0], paths[1], times_s)
+            starts = (
+                situation.stations[decision.primary.station].depot,
+                situation.stations[decision.second.station].depot,
+            )
+            compared = RoadComparison.of(network, paths[0], paths[1], times_s, starts)
         if gap is None or outlook is None:
             return Explanation(compared, times_from)
         named = none_sooner(gap) or gap.secondary in paths

@@ -62,6 +62,8 @@ class PricedThreshold:
         free = np.zeros(len(self.units), np.int32)
         for number, station in zip(stations, situation.stations, strict=True):
             free[number] += station.units
+        for number, name in enumerate(self.units):
+            free[number] += situation.elsewhere.get(name, 0)
         if situation.sent is None:  # the primary is still among the units of its station
             free[stations[primary.station]] -= 1
         left_s = max(primary_s - situation.sent_ago_s, 0.0)
@@ -79,6 +81,18 @@ class PricedThreshold:
         lives = self._lives(free, stations[second.station], hold_s, hour)
         words = f"{_words(lives, per_s, hold_s)}; here {saving}"
         return SecondCost(lives, per_s, words, hold_s)
+
+    def cost_of(self, free: Mapping[str, int], station: str, hold_s: float, hour: int) -> float:
+        """What the others lose, in lives, if a unit of a station stays away for ``hold_s`` more.
+
+        ``free`` are the units that are free by station, without that one.
+        """
+        names = [*self.units]
+        if station not in names:
+            raise InputError(f"depot {station}: the fleet has no units of it; add them")
+        at_home = np.array([free.get(name, 0) for name in names], np.int32)
+        at_home[names.index(station)] += 1
+        return self._lives(at_home, names.index(station), max(hold_s, 0.0), hour)
 
     def seconds(self, primary_s: float, free_units: int) -> float:
         """The threshold where no more is known: the units evenly free, in the busiest hour."""
@@ -109,10 +123,10 @@ class PricedThreshold:
         return self.prices.cost(free, busy, station, hold_s, hour)
 
     def _stations(self, situation: "Situation") -> list[int]:
-        """The station of the prices for every start; a unit on the road counts to the nearest."""
+        """The station of the prices for every start: a unit's home, else the nearest."""
         known = {name: number for number, name in enumerate(self.units)}
         starts = [station.depot for station in situation.stations]
-        found = [known.get(depot.name, -1) for depot in starts]
+        found = [known.get(depot.home or depot.name, -1) for depot in starts]
         homes = [start for start, number in enumerate(found) if number >= 0]
         for start, depot in enumerate(starts):
             if found[start] >= 0:

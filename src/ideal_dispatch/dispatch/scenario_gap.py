@@ -101,12 +101,12 @@ def situation_steps(
 
 def _question(
     situation: Situation, outlook: Outlook, primary: Assignment
-) -> tuple[RoadNetwork, ScenarioSet, list[Depot], int, Path] | None:
+) -> tuple[RoadNetwork, ScenarioSet, list[Depot], int, Path, Depot] | None:
     """What the gap is asked about: the depots that still have a unit; None where none has."""
-    stations = situation.second_stations(primary.station)
-    depots = [situation.stations[number].depot for number in stations]
-    asked = situation.network, outlook.scenarios, depots, situation.incident.node, primary.path
-    return asked if depots else None
+    network, node, stations = situation.network, situation.incident.node, situation.stations
+    depots = [stations[number].depot for number in situation.second_stations(primary.station)]
+    first = stations[primary.station].depot
+    return (network, outlook.scenarios, depots, node, primary.path, first) if depots else None
 
 
 def _dca_seed(rng: np.random.Generator) -> int:
@@ -116,12 +116,15 @@ def _dca_seed(rng: np.random.Generator) -> int:
 def on_path(situation: Situation, primary: int, path: Path, follow: int) -> Assignment:
     """A second told to keep to the first ``follow`` edges of a path the gap gave.
 
-    Of several depots at its origin, one that is not the primary's is taken.
+    Of several depots at its origin, the one with the least way there is taken, if possible not
+    the primary's.
     """
     there = [
         number
         for number in situation.second_stations(primary)
         if situation.stations[number].depot.node == path.origin
     ]
-    station = min(there, key=lambda number: (number == primary, number))
+    station = min(
+        there, key=lambda number: (situation.stations[number].ahead_s, number == primary, number)
+    )  # fmt: skip
     return Assignment(station, path, min(follow, len(path)))

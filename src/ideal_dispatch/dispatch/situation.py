@@ -1,9 +1,9 @@
 """What a dispatcher knows when a call comes in, and nothing of what the streets will do."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
@@ -12,7 +12,7 @@ from ideal_dispatch.context import WEATHER_VARIABLES, Context
 from ideal_dispatch.context.context import require_zone
 from ideal_dispatch.dispatch.answer import Reason, fallbacks
 from ideal_dispatch.dispatch.trace import UNTRACED, Facts, Trace
-from ideal_dispatch.errors import InputError, UnreachableError
+from ideal_dispatch.errors import InputError, NoRouteError, UnreachableError
 from ideal_dispatch.network import Depot, Path, RoadNetwork
 from ideal_dispatch.traffic.source import RouteQuote, TrafficSource
 
@@ -61,13 +61,15 @@ class Station:
 
     ``units`` are free to go now. ``quote`` is the router's route from here and
     ``alternative`` its own other route, where it has one; both are None where
-    no unit is free.
+    no unit is free. A unit on the road drives ``ahead_s`` to where they begin, which
+    the quotes include.
     """
 
     depot: Depot
     units: int
     quote: RouteQuote | None
     alternative: RouteQuote | None = None
+    ahead_s: float = 0.0
 
     def __post_init__(self) -> None:
         if self.units < 0:
@@ -84,8 +86,9 @@ class Situation:
     sent, where it has: it is the primary of every policy, and no longer among
     the units of its station. ``trace`` is told the steps towards a decision.
     ``forecast`` is what the quotes were made from, where they are a model's own.
-    ``sent_ago_s`` is for how long ``sent`` has been driving already. ``reasons`` say
-    why the quotes are not what was asked for.
+    ``sent_ago_s`` is for how long ``sent`` has been driving already. ``elsewhere`` are free
+    units by their depot that are too far away to be looked at. ``reasons`` say why the quotes
+    are not what was asked for.
     """
 
     network: RoadNetwork
@@ -99,12 +102,13 @@ class Situation:
     forecast: "Forecast | None" = None
     sent_ago_s: float = 0.0
     reasons: tuple[Reason, ...] = ()
+    elsewhere: Mapping[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         where, node = f"incident {self.incident.name}", self.incident.node
         count = len(self.stations)
         if self.sent is None and not self.available:
-            raise InputError(f"{where}: no depot has a free unit and a route to it")
+            raise NoRouteError(f"{where}: no depot has a free unit and a route to it")
         for station in self.stations:
             for quote in (station.quote, station.alternative):
                 if quote is not None and quote.path.destination != node:
@@ -133,7 +137,8 @@ class Situation:
     @property
     def free_units(self) -> int:
         """Units of all depots that are free when the call comes in, one already sent included."""
-        return sum(station.units for station in self.stations) + (self.sent is not None)
+        here = sum(station.units for station in self.stations)
+        return here + sum(self.elsewhere.values()) + (self.sent is not None)
 
     @property
     def traffic_age_s(self) -> float | None:
@@ -164,15 +169,17 @@ class Situation:
         edge times where it tells them, or by ``nominal_s`` (free flow without)
         scaled so that they give the quote its own time.
         """
-        quote = self.stations[station].quote
+        quote, ahead_s = self.stations[station].quote, self.stations[station].ahead_s
         if quote is not None and quote.path == path:
             return quote.duration_s
         if self.router_times_s is not None:
-            return path.time_s(self.router_times_s)
+            return ahead_s + path.time_s(self.router_times_s)
         times = self.network.free_flow_times_s if nominal_s is None else nominal_s
         usual_s = 0.0 if quote is None else quote.path.time_s(times)
-        scale = quote.duration_s / usual_s if quote is not None and usual_s > 0.0 else 1.0
-        return scale * path.time_s(times)
+        scale = 1.0
+        if quote is not None and usual_s > 0.0:
+            scale = (quote.duration_s - ahead_s) / usual_s
+        return ahead_s + scale * path.time_s(times)
 
     @property
     def fastest(self) -> int:
@@ -205,6 +212,7 @@ class Readiness:
 
     ``region`` is the number of the depot whose territory it is. ``sent`` is the ambulance
     that left ``sent_ago_s`` ago; the number of its depot alone means the router's route.
+    ``elsewhere`` are further free units by depot, too far away to be asked about.
     """
 
     depots: Sequence[Depot]
@@ -212,6 +220,7 @@ class Readiness:
     region: int | None = None
     sent: Assignment | int | None = None
     sent_ago_s: float = 0.0
+    elsewhere: Mapping[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         count = len(self.depots)
@@ -260,6 +269,11 @@ def observe(
         times = source.router_times(incident.at) if hasattr(source, "router_times") else None
         facts["edges"] = 0 if times is None else times.size
     forecast = source.forecast if hasattr(source, "forecast") else None  # of a model's own quotes
+    if any(station.depot.edge is not None for station in stations):
+        known_s = times
+        if known_s is None:
+            known_s = forecast.nominal_times if forecast else _usual_times_s(network, stations)
+        stations = [_from_the_road(station, known_s) for station in stations]
     if isinstance(sent, int):
         quote = stations[sent].quote
         if quote is None:
@@ -270,7 +284,7 @@ def observe(
         sent = Assignment(sent, quote.path)
     return Situation(
         network, incident, context, tuple(stations), ready.region, times, sent, trace, forecast,
-        ready.sent_ago_s, fallbacks(stations),
+        ready.sent_ago_s, fallbacks(stations), ready.elsewhere,
     )  # fmt: skip
 
 
@@ -279,6 +293,29 @@ def _with_alternative(source: TrafficSource, station: Station) -> Station:
     if quote is None or not hasattr(source, "alternative"):
         return station
     return replace(station, alternative=source.alternative(quote.path, quote.asked_at))
+
+
+def _usual_times_s(network: RoadNetwork, stations: Sequence[Station]) -> FloatArray:
+    """Times of edges where a router tells none: at free flow, as much slower as all quotes are."""
+    times_s = network.free_flow_times_s
+    quotes = [station.quote for station in stations if station.quote is not None]
+    free_s = sum(quote.path.time_s(times_s) for quote in quotes)
+    slower = sum(quote.duration_s for quote in quotes) / free_s if free_s > 0.0 else 1.0
+    return slower * times_s
+
+
+def _from_the_road(station: Station, times_s: FloatArray) -> Station:
+    """With the seconds that a unit on the road needs before its route begins."""
+    edge = station.depot.edge
+    if edge is None:
+        return station
+    ahead_s = station.depot.ahead * float(times_s[edge])
+    names = ("duration_s", "optimistic_s", "pessimistic_s")
+    later = {
+        which: replace(quote, **{name: getattr(quote, name) + ahead_s for name in names})
+        for which in ("quote", "alternative") if (quote := getattr(station, which)) is not None
+    }  # fmt: skip
+    return replace(station, ahead_s=ahead_s, **later)
 
 
 def _call_facts(incident: Incident, context: Context) -> Facts:

@@ -128,6 +128,7 @@ def response_of(situation: Situation, one: Candidate, gain: ResponseModel) -> Re
         kind=depot.kind,
         on_road=depot.on_road,
         quoted=situation.forecast is None,
+        rolling=depot.rolling,
     )
 
 

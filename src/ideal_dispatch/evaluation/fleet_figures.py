@@ -18,6 +18,7 @@ from ideal_dispatch.pages import (
     GREEN,
     INK,
     MUTED,
+    PURPLE,
     SMALL_PT,
     VERMILLION,
     named_bars,
@@ -32,10 +33,11 @@ RECALL_WORDS = {
     "none": "never stood down",
     "first arrival": "stood down at first arrival",
     "worth": "stood down by its price",
+    "live": "stood down by its price, positions known",
 }
 """What happens to the unit that does not come first, in words."""
 
-_COLOURS = {"none": VERMILLION, "first arrival": ACCENT, "worth": GREEN}
+_COLOURS = {"none": VERMILLION, "first arrival": ACCENT, "worth": GREEN, "live": PURPLE}
 _MARKERS = "oDs^v<>P"
 _DASHED = (0, (4, 1.5))
 _LINES: dict[str, tuple[Any, str, int]] = {ALWAYS: ("-", "o", 6), PRICED: (_DASHED, "*", 9)}

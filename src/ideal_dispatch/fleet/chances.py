@@ -59,6 +59,15 @@ def remaining(one, elapsed_s):  # type: ignore[no-untyped-def]
 
 
 @kernel(counted=False)
+def second_first(first, second):  # type: ignore[no-untyped-def]
+    """P(T₂ < T₁) where nothing surprises."""
+    m1, o1, s1 = first
+    m2, o2, s2 = second
+    off = math.log(m1 / m2) - 0.5 * (o1**2 + s1**2 - o2**2 - s2**2)
+    return normal_below(off / max(math.sqrt(o1**2 + o2**2 + (s1 - s2) ** 2), 1e-6))
+
+
+@kernel(counted=False)
 def risk_at(risk, seconds):  # type: ignore[no-untyped-def]
     """The chance of death if help comes after so many seconds, between the table's entries."""
     if seconds <= 0.0:

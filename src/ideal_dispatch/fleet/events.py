@@ -11,7 +11,8 @@ import math
 import numpy as np
 
 from ideal_dispatch.compiled import kernel
-from ideal_dispatch.fleet.chances import pair, remaining, response
+from ideal_dispatch.fleet.chances import pair
+from ideal_dispatch.fleet.standing_down import homewards, look_again, stand_down
 from ideal_dispatch.fleet.units import (
     ASSIST,
     AWAY,
@@ -33,13 +34,11 @@ from ideal_dispatch.fleet.units import (
     TOLD,
     cost_of,
     expected,
-    in_station,
     is_free,
     mean_response,
     next_start,
     parts_of,
     place_of,
-    spreads_of,
 )
 
 _OPTIONS = 3  # units that are looked at as the second: those expected soonest
@@ -132,7 +131,7 @@ def choose(world, tables, rule, calls, state, log, call, now_s):  # type: ignore
     return first, second if saved > log.cost[call] else -1
 
 
-# --- sending, standing down, setting free ------------------------------------------------
+# --- sending and setting free ---------------- ------------------------------------------------
 
 
 @kernel(counted=False, forceinline=True)
@@ -163,7 +162,7 @@ def _send(world, rule, calls, state, log, unit, call, role, now_s):  # type: ign
     state.arrive_s[unit] = state.left_s[unit] + factor * drive_s * math.exp(logarithm)
     state.next_s[unit] = state.arrive_s[unit]
     state.expect[unit, 0], state.expect[unit, 1] = leaving_s, drive_s
-    if role == 1 and rule.recall == ON_WORTH:
+    if role == 1 and rule.recall >= ON_WORTH:
         state.next_s[unit] = min(state.arrive_s[unit], now_s + rule.check_s)
     log.unit[call, role], log.sent_s[call, role] = unit, now_s
 
@@ -196,73 +195,6 @@ def _most_urgent(state, calls):  # type: ignore[no-untyped-def]
 
 
 @kernel(counted=False, forceinline=True)
-def _homewards(world, state, unit, place, now_s):  # type: ignore[no-untyped-def]
-    """A unit is free and drives home."""
-    home = world.station[world.unit_station[unit]]
-    state.status[unit], state.call[unit] = RETURNING, -1
-    state.origin[unit], state.target[unit] = place, home
-    state.left_s[unit], state.arrive_s[unit] = now_s, now_s + world.slow_s[place, home]
-    state.next_s[unit] = state.arrive_s[unit]
-
-
-@kernel(counted=False)
-def _stand_down(world, state, log, unit, now_s):  # type: ignore[no-untyped-def]
-    """A unit on its way is not needed any more."""
-    call, role = state.call[unit], state.role[unit]
-    log.stood_s[call, role] = now_s
-    log.held_s[call] = now_s - state.sent_s[unit]
-    state.busy_s[unit] += now_s - state.sent_s[unit]
-    if in_station(world, state, unit, now_s):
-        state.status[unit], state.call[unit], state.next_s[unit] = HOME, -1, np.inf
-    else:
-        _homewards(world, state, unit, place_of(world, state, unit, now_s), now_s)
-
-
-@kernel(counted=False)
-def _left(state, unit, numbers, now_s):  # type: ignore[no-untyped-def]
-    """What is left of the response of a unit on its way, as far as anybody can know.
-
-    It is known whether it has left its station, and that it has not arrived. One that has not
-    left has all of its drive ahead. Surprises widen the spread: who is late is hardly told
-    from who surprises.
-    """
-    drive_s = max(state.expect[unit, 1], 1.0)
-    if now_s <= state.left_s[unit]:
-        turnout = (state.expect[unit, 0], numbers.turnout_spread, 0.0)
-        leaving, own, _ = remaining(turnout, now_s - state.sent_s[unit])
-        square = leaving**2 * math.expm1(own**2)
-        mean, own, shared = response(leaving, square, drive_s, spreads_of(numbers))
-        return mean, math.sqrt(own**2 + numbers.surprise * numbers.wide**2), shared
-    square = math.log1p(numbers.drive_spread**2 + (numbers.slack_s / drive_s) ** 2)
-    square += numbers.surprise * numbers.wide**2
-    return remaining((drive_s, math.sqrt(square), numbers.shared), now_s - state.left_s[unit])
-
-
-@kernel(counted=False)
-def _look_again(world, tables, rule, calls, state, log, unit, now_s):  # type: ignore[no-untyped-def]
-    """Stand one of a pair down where what it may still save is below its price.
-
-    So it is, too, where another call waits for a unit: prices know of calls to come alone.
-    """
-    call = state.call[unit]
-    first = log.unit[call, 0]
-    state.next_s[unit] = min(state.arrive_s[unit], now_s + rule.check_s)
-    if first < 0 or state.status[first] != GOING or state.call[first] != call:
-        state.next_s[unit] = state.arrive_s[unit]  # it is alone
-        return
-    one, other = _left(state, first, world.numbers, now_s), _left(state, unit, world.numbers, now_s)
-    loser = unit
-    if other[0] < one[0]:
-        one, other, loser = other, one, first
-    saved, both_s = pair(one, other, now_s - calls.at_s[call], world.risk, (0.0, 0.0))
-    cost = cost_of(world, tables, state, loser, -1, both_s, now_s)
-    if state.count[QUEUED] > 0 or saved * world.numbers.arrest_chance < cost:
-        _stand_down(world, state, log, loser, now_s)
-        if loser == first:
-            state.next_s[unit] = state.arrive_s[unit]
-
-
-@kernel(counted=False, forceinline=True)
 def _arrive(world, rule, calls, state, log, unit, now_s):  # type: ignore[no-untyped-def]
     """A unit is at the scene: the first takes the patient, the other helps."""
     call, role = state.call[unit], state.role[unit]
@@ -275,7 +207,7 @@ def _arrive(world, rule, calls, state, log, unit, now_s):  # type: ignore[no-unt
     other = log.unit[call, 1 - role]
     going = other >= 0 and state.status[other] == GOING and state.call[other] == call
     if going and rule.recall != NO_RECALL:
-        _stand_down(world, state, log, other, now_s)
+        stand_down(world, state, log, other, now_s)
 
 
 @kernel(counted=False, forceinline=True)
@@ -283,7 +215,7 @@ def _unit_event(world, tables, rule, calls, state, log, unit, now_s):  # type: i
     """What a unit had ahead happens."""
     status, call = state.status[unit], state.call[unit]
     if status == GOING and now_s < state.arrive_s[unit]:
-        _look_again(world, tables, rule, calls, state, log, unit, now_s)
+        look_again(world, tables, rule, calls, state, log, unit, now_s)
     elif status == GOING:
         _arrive(world, rule, calls, state, log, unit, now_s)
     elif status == SCENE and calls.transported[call]:
@@ -297,7 +229,7 @@ def _unit_event(world, tables, rule, calls, state, log, unit, now_s):  # type: i
         state.busy_s[unit] += now_s - state.sent_s[unit]
         if status == ASSIST:
             log.held_s[call] = now_s - state.sent_s[unit]
-        _homewards(world, state, unit, state.target[unit], now_s)
+        homewards(world, state, unit, state.target[unit], now_s)
 
 
 @kernel(counted=False, forceinline=True)

@@ -11,7 +11,7 @@ import numpy as np
 
 from ideal_dispatch.dispatch import policy_tables
 from ideal_dispatch.dispatch.price import UNCALIBRATED
-from ideal_dispatch.dispatch.recall import RECALLS, Recall
+from ideal_dispatch.dispatch.recall import RECALLS, UNSEEN, Recall
 from ideal_dispatch.dispatch.threshold import USUAL_COST
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.fleet.calibration import Calibration
@@ -86,7 +86,7 @@ class FleetExperiment(Checked):
     years: Count = 20
     days: Count = YEAR_DAYS
     policies: Mapping[str, Any] = field(default_factory=lambda: USUAL_POLICIES)
-    recall: tuple[Recall, ...] = RECALLS
+    recall: tuple[Recall, ...] = UNSEEN
     price: str = ""
     log: bool = True
     folder: Path = Path()

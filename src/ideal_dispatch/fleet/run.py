@@ -293,8 +293,8 @@ def simulate_fleet(
 
     ``policy`` is "never", "always", "random", "fixed" or "priced", a
     :class:`~ideal_dispatch.fleet.simulation.SecondRule` with its limit, or an object with
-    ``name`` and ``choose(view)``. ``recall`` is "none", "first arrival" or "worth". Same seed,
-    same years.
+    ``name`` and ``choose(view)``. ``recall`` is "none", "first arrival", "worth" or
+    "live". Same seed, same years.
     """
     rule = SecondRule(policy) if isinstance(policy, str) else policy  # type: ignore[arg-type]
     experiment = FleetExperiment(years=years, days=days, seeds=(seed,), recall=(recall,))

@@ -11,6 +11,7 @@ from ideal_dispatch.arrays import BoolArray, FloatArray
 from ideal_dispatch.dispatch.price import UNCALIBRATED, PriceTables
 from ideal_dispatch.dispatch.recall import RECALLS as RECALLS
 from ideal_dispatch.dispatch.recall import Recall as Recall
+from ideal_dispatch.dispatch.recall import check_s
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.fleet import events
 from ideal_dispatch.fleet.calls import DAY_S, Calls, counted_from_s
@@ -65,11 +66,13 @@ class SecondRule:
             return f"priced x {self.limit:g}"
         return self.kind
 
-    def compiled(self, recall: Recall, check_s: float = 30.0) -> Rule:
+    def compiled(self, recall: Recall) -> Rule:
         """As the event loop takes it."""
         if recall not in RECALLS:
             raise InputError(f"recall {recall!r}: choose {', '.join(RECALLS)}")
-        return Rule(KINDS.index(self.kind), float(self.limit), RECALLS.index(recall), check_s)
+        return Rule(
+            KINDS.index(self.kind), float(self.limit), RECALLS.index(recall), check_s(recall)
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -175,7 +178,9 @@ class Simulator:
         recall: Recall = "first arrival",
     ) -> None:
         """From a moment until another; ``state`` and ``log`` are written into."""
-        told = rule if isinstance(rule, Rule) else Rule(TOLD, 0.0, RECALLS.index(recall))
+        told = rule
+        if not isinstance(told, Rule):
+            told = Rule(TOLD, 0.0, RECALLS.index(recall), check_s(recall))
         parts = self.world, self.tables, told, Columns.of(calls), state, log
         while (call := events.advance(*parts, until_s)) >= 0:
             assert isinstance(rule, Chooser)

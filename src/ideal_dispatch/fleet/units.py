@@ -16,7 +16,7 @@ HOME, RETURNING, GOING, SCENE, HOSPITAL, ASSIST, AWAY = range(7)
 NEVER, ALWAYS, RANDOM, FIXED, PRICED, TOLD = range(6)
 """Who gets a second unit; told means that Python chooses both units."""
 
-NO_RECALL, ON_ARRIVAL, ON_WORTH = range(3)
+NO_RECALL, ON_ARRIVAL, ON_WORTH, LIVE = range(4)
 """When the unit that will not be first is stood down."""
 
 NEXT_CALL, QUEUED, PENDING, EVENTS = range(4)  # of State.count
@@ -73,7 +73,8 @@ class Rule(NamedTuple):
     """Who gets a second unit, and when it is stood down.
 
     ``limit`` is a share of calls for ``RANDOM`` and a chance of death for ``FIXED``; it
-    multiplies the price for ``PRICED``. With ``ON_WORTH`` a pair is looked at each ``check_s``.
+    multiplies the price for ``PRICED``. With ``ON_WORTH`` and ``LIVE`` a pair is looked at each
+    ``check_s``.
     """
 
     kind: int

@@ -19,6 +19,7 @@ import math
 import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
+from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -109,7 +110,7 @@ class ResponseTime:
         It has not arrived yet. What is left is log-normal with the mean and variance of
         T − elapsed, given T > elapsed.
         """
-        from scipy.special import log_ndtr, logsumexp
+        from scipy.special import log_ndtr
 
         if elapsed_s <= 0.0:
             return self
@@ -121,7 +122,7 @@ class ResponseTime:
                 spread = np.hypot(own, self.shared)
                 lifted = 0.5 * (power * spread) ** 2 + log_ndtr(off / spread + power * spread)
                 terms.append(np.log(weight) + power * np.log(self.median_s) + lifted)
-            logs.append(logsumexp(terms, axis=0))
+            logs.append(np.logaddexp.reduce(terms, axis=0))
         mean = np.maximum(np.exp(logs[1] - logs[0]) - elapsed_s, 1.0)
         variance = np.maximum(np.exp(logs[2] - logs[0]) - (mean + elapsed_s) ** 2, 0.0)
         whole = np.sqrt(np.log1p(variance / mean**2))
@@ -318,20 +319,30 @@ class ResponseModel:
         kind: Words = "",
         on_road: npt.ArrayLike = False,
         quoted: bool = False,
+        waited_s: float = 0.0,
+        rolling: bool = False,
     ) -> ResponseTime:
         """The response of a unit whose drive is expected to take ``drive_s``.
 
         ``quoted`` means a router's quote, which is taken as the drive's mean; else it is
         the time along a path by learned times of roads. NaN means that no drive is known.
+        A unit that was sent ``waited_s`` ago and has not left has the rest of its turnout ahead.
+        One that is ``rolling`` has none: ``drive_s`` is from where it is.
         """
         drive = np.asarray(drive_s, np.float64)
         if not (np.isnan(drive) | ((drive >= 0.0) & np.isfinite(drive))).all():
             raise InputError("response times: a drive takes zero seconds or more")
         if not quoted:
             drive = self.drive_scale * drive + self.beside_s
-        median = self.turnout.median_s(station, hour, kind)
-        leaving = np.where(on_road, self.road_turnout_s, median) * _lift(self.turnout.spread)
+        median = self.leaving(station=station, hour=hour, kind=kind, on_road=on_road).median_s
+        leaving = median * _lift(self.turnout.spread)
         leaving_square = leaving**2 * math.expm1(self.turnout.spread**2)
+        turnout = leaving, leaving_square
+        if rolling:
+            leaving, leaving_square = np.zeros_like(leaving), np.zeros_like(leaving)
+        elif waited_s > 0.0:
+            left = ResponseTime(median, self.turnout.spread, 0.0).after(waited_s)
+            leaving, leaving_square = left.mean_s, left.deviation_s**2
         mean = np.maximum(leaving + drive, 1.0)
         square = leaving_square + (self.drive_spread * drive) ** 2 + self.slack_s**2
         own = np.sqrt(np.log1p(square / mean**2))
@@ -339,16 +350,32 @@ class ResponseModel:
         middle = mean * np.exp(-0.5 * (own**2 + shared**2))
         road = self.drive_spread * drive / mean
         if self.unplaced is not None:
-            unknown, rest = np.isnan(drive), self.unplaced
-            middle = np.where(unknown, rest.median_s(station, hour, kind), middle)
-            own = np.where(unknown, rest.spread, own)
-            shared, road = np.where(unknown, self.shared, shared), np.where(unknown, 0.0, road)
+            unknown, effects = np.isnan(drive), self.unplaced
+            rest = ResponseTime(effects.median_s(station, hour, kind), effects.spread, self.shared)
+            if rolling or waited_s > 0.0:
+                rest = _with_turnout(rest, turnout, (leaving, leaving_square))
+            middle = np.where(unknown, rest.median_s, middle)
+            own = np.where(unknown, rest.own, own)
+            shared, road = np.where(unknown, rest.shared, shared), np.where(unknown, 0.0, road)
         if np.isnan(middle).any():
             raise InputError(
                 "response times: no drive is known, and the log they were fitted on had no "
                 "responses without a place; give a drive"
             )
         return ResponseTime(middle, own, shared, self.surprise, self.wide, road)
+
+    def leaving(
+        self,
+        *,
+        station: Words = "",
+        hour: npt.ArrayLike = -1,
+        kind: Words = "",
+        on_road: npt.ArrayLike = False,
+    ) -> ResponseTime:
+        """The turnout of a unit: seconds from being sent to leaving."""
+        at_station = self.turnout.median_s(station, hour, kind)
+        median = np.where(on_road, self.road_turnout_s, at_station)
+        return ResponseTime(median, self.turnout.spread, 0.0)
 
     def scaled(self, factor: float) -> "ResponseModel":
         """The same with all drives longer by a factor: one local scale for another city."""
@@ -373,12 +400,52 @@ def _lift(spread: float) -> float:
     return math.exp(0.5 * spread**2)
 
 
+def _with_turnout(
+    whole: ResponseTime, before: tuple[Any, Any], now: tuple[Any, Any]
+) -> ResponseTime:
+    """A whole response with what is left of its turnout instead of all; (mean, variance) each.
+
+    Turnout and drive are taken to be independent.
+    """
+    shared_s = whole.shared * whole.mean_s
+    mean = np.maximum(whole.mean_s - before[0], 1.0) + now[0]
+    square = np.maximum(whole.deviation_s**2 - before[1], shared_s**2) + now[1]
+    return _of_moments(mean, square, shared_s, 0.0)
+
+
+def mixed(one: ResponseTime, other: ResponseTime, share: Any) -> ResponseTime:
+    """A response that is ``other`` with a chance of ``share`` and else ``one``, as a log-normal."""
+    parts = ((1.0 - share, one), (share, other))
+    mean = sum(chance * time.mean_s for chance, time in parts)
+    square = sum(chance * (time.deviation_s**2 + time.mean_s**2) for chance, time in parts)
+    shared_s, road_s = (
+        sum(chance * getattr(time, name) * time.mean_s for chance, time in parts)
+        for name in ("shared", "road")
+    )
+    return _of_moments(mean, square - mean**2, shared_s, road_s)
+
+
+def _of_moments(mean: Any, square: Any, shared_s: Any, road_s: Any) -> ResponseTime:
+    """A log-normal by its mean, its variance, and the seconds of it that are shared."""
+    spread = np.sqrt(np.log1p(np.maximum(square, 0.0) / mean**2))
+    shared = np.minimum(shared_s / mean, spread)
+    own = np.sqrt(np.maximum(spread**2 - shared**2, 0.0))
+    return ResponseTime(mean * np.exp(-0.5 * spread**2), own, shared, road=road_s / mean)
+
+
+@lru_cache(maxsize=64)
+def _by_plain_name(factors: tuple[tuple[str, float], ...]) -> Mapping[str, float]:
+    return {plain_name(name): factor for name, factor in factors}
+
+
 def _looked_up(values: Any, table: Mapping[str, float]) -> FloatArray:
     """The factor of every row; one where the table does not have it.
 
     A station is meant whether its name is in capitals or not, with spaces and hyphens or not.
     """
-    known = {plain_name(name): factor for name, factor in table.items()}
+    known = _by_plain_name(tuple(table.items()))
+    if np.ndim(values) == 0:  # one unit of one call: the usual case, and a hundred times as fast
+        return np.asarray(known.get(plain_name(str(values)), 1.0))
     names, place = np.unique(np.asarray(values).astype(str), return_inverse=True)
     factors = np.array([known.get(plain_name(str(name)), 1.0) for name in names])
     return factors[place.reshape(np.shape(values))]

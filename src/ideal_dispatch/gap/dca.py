@@ -67,6 +67,7 @@ def dca_steps(
     depots: Source | Sequence[Source],
     destination: int,
     primary: Path,
+    primary_from: Source | None = None,
     *,
     seed: int = 0,
 ) -> tuple[DcaStep, ...]:
@@ -75,7 +76,7 @@ def dca_steps(
     The gap never falls, and the decreases W_k add up to no more than it gains
     ([IDEAL] Theorem 4).
     """
-    problem = GapProblem.ask(network, scenarios, depots, destination, primary)
+    problem = GapProblem.ask(network, scenarios, depots, destination, primary, primary_from)
     return traced(problem, generator(seed))
 
 

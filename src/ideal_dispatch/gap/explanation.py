@@ -2,13 +2,13 @@
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from ideal_dispatch.arrays import FloatArray
 from ideal_dispatch.gap.optimistic_gap import OptimisticGap
-from ideal_dispatch.network import Path, RoadNetwork
+from ideal_dispatch.network import Depot, Path, RoadNetwork
 from ideal_dispatch.network.path import Road, roads
 from ideal_dispatch.scenarios import ScenarioSet
 
@@ -16,8 +16,8 @@ _SHOWN = 5
 _SLOWER = 1.01  # a road that is slower by less is not worth a word
 _SPOKEN_S = 0.5  # a smaller gap would be told as 0 s
 
-_Edges = list[tuple[Road, int]]
-"""Edges with the road that each belongs to."""
+_Pieces = list[tuple[Road, int, float]]
+"""Edges with the road that each belongs to, and the share of it that is driven."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,20 +54,26 @@ class RoadComparison:
 
     @classmethod
     def of(
-        cls, network: RoadNetwork, primary: Path, second: Path, times_s: FloatArray
+        cls,
+        network: RoadNetwork,
+        primary: Path,
+        second: Path,
+        times_s: FloatArray,
+        starts: tuple[Depot, Depot] | None = None,
     ) -> "RoadComparison":
-        """Both paths by the seconds of every edge."""
+        """Both paths by the seconds of every edge; units may start on one, and drive its rest."""
+        begun = starts or (None, None)
         first, other = (
-            list(zip(roads(network, path), path.edges.tolist(), strict=True))
-            for path in (primary, second)
+            _pieces(network, path, start)
+            for path, start in zip((primary, second), begun, strict=True)
         )
-        shared, first_alone = _split(first, second)
-        _, other_alone = _split(other, primary)
+        shared, first_alone = _split(first, other)
+        _, other_alone = _split(other, first)
         lead: dict[tuple[Road, float], float] = {}
         for sign, alone in ((1.0, first_alone), (-1.0, other_alone)):
-            for road, edge in alone:
+            for road, edge, share in alone:
                 part = road, 0.0 if road[1] == 0 else sign
-                lead[part] = lead.get(part, 0.0) + sign * float(times_s[edge])
+                lead[part] = lead.get(part, 0.0) + sign * share * float(times_s[edge])
         ranked = sorted(lead.items(), key=lambda item: (-abs(item[1]), item[0]))
         return cls(
             _longest_first(network, times_s, shared),
@@ -188,23 +194,34 @@ def stressed(
     )
 
 
-def _split(edges: _Edges, other: Path) -> tuple[_Edges, _Edges]:
-    """The edges that are also on the other path, each as often as there, and the others."""
-    left = Counter(other.edges.tolist())
-    both: _Edges = []
-    alone: _Edges = []
-    for road, edge in edges:
-        (both if left[edge] > 0 else alone).append((road, edge))
-        left[edge] -= 1
+def _pieces(network: RoadNetwork, path: Path, start: Depot | None) -> _Pieces:
+    """What is driven: the rest of the edge that it starts on, and the edges of its path."""
+    shares = np.ones(len(path))
+    if start is not None and start.edge is not None:
+        edges, shares = np.insert(path.edges, 0, start.edge), np.insert(shares, 0, start.ahead)
+        path = replace(path, edges=edges)
+    return list(zip(roads(network, path), path.edges.tolist(), shares.tolist(), strict=True))
+
+
+def _split(pieces: _Pieces, other: _Pieces) -> tuple[_Pieces, _Pieces]:
+    """Whole edges that the other drives too, each as often as it does, and all else."""
+    left = Counter(edge for _, edge, share in other if share == 1.0)
+    both: _Pieces = []
+    alone: _Pieces = []
+    for road, edge, share in pieces:
+        shared = share == 1.0 and left[edge] > 0
+        (both if shared else alone).append((road, edge, share))
+        left[edge] -= shared
     return both, alone
 
 
 def _longest_first(
-    network: RoadNetwork, times_s: FloatArray, edges: _Edges
+    network: RoadNetwork, times_s: FloatArray, pieces: _Pieces
 ) -> tuple[RoadShare, ...]:
     totals: dict[Road, tuple[float, float]] = {}
-    for road, edge in edges:
+    for road, edge, share in pieces:
         length_m, seconds = totals.get(road, (0.0, 0.0))
-        totals[road] = length_m + float(network.length_m[edge]), seconds + float(times_s[edge])
+        length_m += share * float(network.length_m[edge])
+        totals[road] = length_m, seconds + share * float(times_s[edge])
     shares = [RoadShare(road[0], *part) for road, part in totals.items()]
     return tuple(sorted(shares, key=lambda road: (-road.length_m, road.name)))

@@ -60,11 +60,13 @@ class OptimisticGap:
         depots: Source | Sequence[Source],
         destination: int,
         primary: Path,
+        primary_from: Source | None = None,
     ) -> None:
         """Recompute every claim by other means; raises on any lie."""
         from ideal_dispatch.gap.verification import verify
 
-        verify(self, GapProblem.ask(network, scenarios, depots, destination, primary))
+        asked = network, scenarios, depots, destination, primary, primary_from
+        verify(self, GapProblem.ask(*asked))
 
 
 def optimistic_gap(
@@ -73,6 +75,7 @@ def optimistic_gap(
     depots: Source | Sequence[Source],
     destination: int,
     primary: Path,
+    primary_from: Source | None = None,
     *,
     method: Method = "certified",
     threshold_s: float | None = None,
@@ -82,7 +85,9 @@ def optimistic_gap(
     """The optimistic gap δ = max over scenarios of (primary − fastest), as an interval.
 
     ``depots`` are those with a further unit, the primary's own included if it
-    has one. Methods: "certified" proves the gap, or only which side of
+    has one. What a unit on the road has left of its edge is included
+    (:class:`~ideal_dispatch.network.Depot`), also that of the primary, ``primary_from``.
+    Methods: "certified" proves the gap, or only which side of
     ``threshold_s`` it lies on if that is given, and begins nothing new after
     ``time_limit_s`` but returns the interval reached; "multistart" is its first
     part; "dca" is [IDEAL] Algorithm 2 as printed, for which alone ``seed``
@@ -95,7 +100,7 @@ def optimistic_gap(
     deadline = np.inf
     if time_limit_s is not None:
         deadline = time.perf_counter() + non_negative(time_limit_s, "time limit", seconds=True)
-    problem = GapProblem.ask(network, scenarios, depots, destination, primary)
+    problem = GapProblem.ask(network, scenarios, depots, destination, primary, primary_from)
     if scenarios.radius < NO_RADIUS:
         found = starts.best_start(problem)
         search = Search(problem, found.gap_s, stop_at_found=True)  # every depot open
@@ -157,6 +162,7 @@ def pairwise_gap(
     depots: Source | Sequence[Source],
     destination: int,
     primary: Path,
+    primary_from: Source | None = None,
     *,
     method: Method = "certified",
     threshold_s: float | None = None,
@@ -171,8 +177,9 @@ def pairwise_gap(
     reach = GapProblem.ask(network, scenarios, depots, destination, primary).nominal_to_destination
     given = [depot for depot in as_sources(depots) if np.isfinite(reach[source_node(depot)])]
     pairs = tuple(
-        (pair, optimistic_gap(network, scenarios, pair, destination, primary, method=method,
-                              threshold_s=threshold_s, time_limit_s=time_limit_s, seed=seed))
+        (pair, optimistic_gap(network, scenarios, pair, destination, primary, primary_from,
+                              method=method, threshold_s=threshold_s, time_limit_s=time_limit_s,
+                              seed=seed))
         for pair in itertools.combinations(given, min(2, len(given)))
     )  # fmt: skip
     return PairwiseGap(pairs, threshold_s)

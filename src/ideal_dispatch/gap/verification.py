@@ -22,7 +22,9 @@ _ROUNDING = 1e-9  # relative to the primary's time under the widest scenario
 
 def verify(gap: OptimisticGap, problem: GapProblem) -> None:
     """Raise :class:`CertificateError` unless every claim of ``gap`` holds."""
-    second = problem.unrolled(gap.secondary)
+    if not problem.scenarios.contains(gap.metric):
+        raise CertificateError("the metric is not in the scenario set")
+    second = problem.unrolled(gap.secondary, gap.metric)
     times = [path.time_s(problem.scenarios.nominal_times) for path in (problem.primary, second)]
     scale = problem.scenarios.eigenvalue_bounds.upper * sum(times)
     slack_s = _ROUNDING * (1.0 + scale)
@@ -42,12 +44,9 @@ def verify(gap: OptimisticGap, problem: GapProblem) -> None:
 
 
 def _verify_lower(gap: OptimisticGap, problem: GapProblem, second: Path, slack_s: float) -> None:
-    scenarios = problem.scenarios
-    if not scenarios.contains(gap.metric):
-        raise CertificateError("the metric is not in the scenario set")
     if second.origin not in problem.depots or second.destination != problem.destination:
         raise CertificateError("the secondary does not lead from a depot to the destination")
-    times = scenarios.times(gap.metric)
+    times = problem.scenarios.times(gap.metric)
     attained = problem.primary.time_s(times) - second.time_s(times)
     if abs(attained - gap.lower_s) > slack_s:
         raise CertificateError(f"the lower end {gap.lower_s} s is not attained, {attained} s is")

@@ -39,6 +39,8 @@ def name_column(names: Any) -> tuple[str, ...]:
     if isinstance(names, str) or not isinstance(names, Iterable):
         raise InputError(f"name: one text per edge is needed, got {names!r}"[:100])
     result = tuple(names)
+    if {*map(type, result)} <= {str}:
+        return result
     wrong = next((i for i, name in enumerate(result) if not isinstance(name, str)), None)
     if wrong is not None:
         raise InputError(f"edge {wrong}: name {result[wrong]!r} is not text")
@@ -97,3 +99,14 @@ def class_column(road_class: Any, edges: int) -> Any:
     if unknown:
         raise InputError(f"road class {unknown[0]!r} is none of: {', '.join(ROAD_CLASSES)}")
     return np.array([ROAD_CLASSES.index(c) for c in given.tolist()], np.uint8)
+
+
+def edge_column(given: Any, edges: int, what: str) -> tuple[int, ...]:
+    """Edges in order, each once, or one line where one is not of the network."""
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise InputError(f"{what}: a list of edges is needed")
+    found = np.unique(numbers(list(given), np.int32, what))
+    outside = found[(found < 0) | (found >= edges)]
+    if outside.size:
+        raise InputError(f"{what}: edge {outside[0]} is not in the network (0 … {edges - 1})")
+    return tuple(found.tolist())

@@ -12,13 +12,19 @@ from ideal_dispatch.arrays import whole_number
 class Depot:
     """An ambulance depot at a node of the network, or a unit that is on the road there.
 
-    ``kind`` is that of its units, as a unit log names kinds; "" where it is not known.
+    ``kind`` is that of its units, as a unit log names kinds; "" where it is not known. A unit
+    on the road belongs to the depot ``home``, and has a share ``ahead`` of the ``edge`` that it
+    is on to drive to the node. One that is ``rolling`` drives to the call already.
     """
 
     name: str
     node: int
     on_road: bool = False
     kind: str = ""
+    home: str = ""
+    edge: int | None = None
+    ahead: float = 0.0
+    rolling: bool = False
 
     def __str__(self) -> str:
         return f"depot {self.name} (node {self.node})"

@@ -96,9 +96,9 @@ def through_traffic(network: RoadNetwork) -> FloatArray:
     """How many of 3,000 fastest free-flow trips between random nodes use each edge.
 
     An estimate of betweenness, always from the same draws. Pairs with no way
-    between them do not count. Forbidden turns are ignored.
+    between them do not count. Forbidden turns and closed edges are ignored.
     """
-    network = network.ignoring_turns
+    network = network.opened.ignoring_turns
     rng = np.random.default_rng(0)
     count = np.zeros(network.num_edges)
     per_origin = 30

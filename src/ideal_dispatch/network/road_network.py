@@ -2,7 +2,7 @@
 
 import hashlib
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from types import MappingProxyType
@@ -67,7 +67,8 @@ class RoadNetwork:
     stated rules in :attr:`free_flow_times_s` and in the edge features, never
     in here. ``geometry`` holds the polylines of all edges in a row, edge i at
     ``geometry_start[i]:geometry_start[i+1]``; an empty stretch is a straight line.
-    ``forbidden_turns`` are sequences of edges that no shortest path drives.
+    ``forbidden_turns`` are sequences of edges that no shortest path drives. ``closed`` are
+    edges that no path drives for now (:meth:`closing`); they are part of no file.
     """
 
     node_ids: npt.NDArray[np.int64] | npt.NDArray[np.str_]
@@ -85,6 +86,7 @@ class RoadNetwork:
     geometry_start: npt.NDArray[np.int64]
     provenance: Mapping[str, Any] = field(default_factory=dict)
     forbidden_turns: tuple[Turn, ...] = ()
+    closed: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         ids = columns.id_column(self.node_ids)
@@ -101,6 +103,7 @@ class RoadNetwork:
         self._validate(nodes, edges)
         turns = turn_column(self.forbidden_turns, self.tail, self.head)
         object.__setattr__(self, "forbidden_turns", turns)
+        object.__setattr__(self, "closed", columns.edge_column(self.closed, edges, "closed"))
 
     def _validate(self, nodes: int, edges: int) -> None:
         if not nodes:
@@ -209,7 +212,7 @@ class RoadNetwork:
             return network
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write one file that :meth:`load` turns into an equal network."""
+        """Write one file that :meth:`load` turns into an equal network, with all roads open."""
         names = sorted(set(self.name))
         manifest = {
             "checksum": self.checksum,
@@ -237,7 +240,8 @@ class RoadNetwork:
         """Hash of what a model depends on: topology, places, lengths and attributes.
 
         Node ids, names, geometry and provenance do not enter: a model gives
-        the same times with or without them. Forbidden turns enter where there are any.
+        the same times with or without them. Forbidden turns enter where there are any; what
+        is closed does not.
         """
         digest = hashlib.blake2b(digest_size=16)
         digest.update(np.array([self.num_nodes, self.num_edges], "<i8").tobytes())
@@ -280,13 +284,49 @@ class RoadNetwork:
 
     @cached_property
     def turn_graph(self) -> TurnGraph:
-        """What shortest paths search: the edges, or what forbidden turns leave of them."""
-        return TurnGraph.of(self)
+        """What shortest paths search: the edges, or what is allowed and open of them."""
+        graph = TurnGraph.of(self)
+        return graph.without(self.closed) if self.closed else graph
 
     @cached_property
     def ignoring_turns(self) -> "RoadNetwork":
         """The same network without forbidden turns."""
         return replace(self, forbidden_turns=()) if self.forbidden_turns else self
+
+    def closing(self, edges: Iterable[int]) -> "RoadNetwork":
+        """The same network with these edges closed, too: edge i stays edge i.
+
+        What does not depend on closed edges is shared, models' forecasts among it.
+        """
+        more = columns.edge_column(edges, self.num_edges, "closed")
+        if not set(more) - set(self.closed):
+            return self
+        made = object.__new__(type(self))
+        vars(made).update(vars(self))
+        for derived in ("ignoring_turns", "detached"):
+            vars(made).pop(derived, None)
+        closed = tuple(sorted({*self.closed, *more}))
+        vars(made).update(
+            closed=closed, turn_graph=self.turn_graph.without(more), opened=self.opened
+        )
+        return made
+
+    @cached_property
+    def opened(self) -> "RoadNetwork":
+        """The same network with no edge closed."""
+        return replace(self, closed=()) if self.closed else self
+
+    @cached_property
+    def detached(self) -> "RoadNetwork":
+        """The same edges and nodes for searches that know no closed edges; turns are all allowed.
+
+        Closed edges are loops at a node of their own.
+        """
+        if not self.closed:
+            return self.ignoring_turns
+        nowhere, there = self.num_nodes, np.isin(np.arange(self.num_edges), self.closed)
+        tail, head = (np.where(there, nowhere, ends) for ends in (self.tail, self.head))
+        return RoadNetwork.from_arrays(tail, head, self.length_m, num_nodes=nowhere + 1)
 
     def polyline(self, edge: int) -> FloatArray:
         """The edge as (k, 2) lon/lat points, straight where its geometry is unknown."""

@@ -49,6 +49,9 @@ def checked_path(network: "RoadNetwork", edges: npt.ArrayLike, origin: int | Non
             f"{network.head[order[broken]]}, edge {order[broken + 1]} starts at node "
             f"{network.tail[order[broken + 1]]}"
         )
+    closed = first_where(np.isin(order, network.closed)) if network.closed else None
+    if closed is not None:
+        raise InputError(f"path drives edge {order[closed]}, which is closed; choose a way around")
     first, last = int(network.tail[order[0]]), int(network.head[order[-1]])
     if origin is not None and whole_number(origin, "origin") != first:
         raise InputError(f"path starts at node {first}, not at node {origin}")
@@ -168,14 +171,12 @@ def distances(
     nodes = _source_nodes(network, as_sources(sources))
     graph = network.turn_graph
     g = kernels.search(graph.out, graph.costs(edge_times(network, times_s)), nodes)
-    return g if graph.plain else g[graph.arrival]
+    return g if g.size == network.num_nodes else g[graph.arrival]
 
 
 def distances_to(network: "RoadNetwork", times_s: npt.ArrayLike, target: int) -> FloatArray:
     """Seconds from every node to the target, infinite where there is no way."""
-    graph = network.turn_graph
-    g = remaining(network, edge_times(network, times_s), target)
-    return g if graph.plain else g[: network.num_nodes]
+    return remaining(network, edge_times(network, times_s), target)[: network.num_nodes]
 
 
 def remaining(network: "RoadNetwork", times_s: FloatArray, target: int) -> FloatArray:
@@ -185,15 +186,15 @@ def remaining(network: "RoadNetwork", times_s: FloatArray, target: int) -> Float
 
 
 def unrolled(network: "RoadNetwork", destination: int) -> tuple["RoadNetwork", IntArray | None]:
-    """A network whose paths to the destination are those that make no forbidden turn.
+    """A network whose paths to the destination make no forbidden turn and drive no closed edge.
 
     For searches that know edges alone: its edges are the arcs of :class:`TurnGraph`, its
     nodes the states, and every arrival at the destination ends at that node. With it, in
-    ascending order, the edge that each of them drives; None where it is the network itself.
+    ascending order, the edge that each of them drives; None where they are the same edges.
     """
     graph, target = network.turn_graph, _node(network, destination, "target")
     if graph.plain:
-        return network, None
+        return network.detached, None
     drives = graph.edge < network.num_edges
     head = np.where(graph.node[graph.head] == target, target, graph.head)[drives]
     edge: IntArray = graph.edge[drives]

@@ -10,11 +10,14 @@ the kernels for paths over edges find them unchanged.
 
 A node with several states has one more, its *arrival*, to which arcs of no cost lead
 from all of them: who searches for the node searches for that.
+
+A closed edge keeps its arcs, but they lead from nowhere to nowhere: one more state, which
+no other arc touches. So edges keep their numbers, and no path drives a closed one.
 """
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -73,8 +76,9 @@ class TurnGraph:
     ``tail`` and ``head`` are the states of each arc and ``edge`` the edge it drives, the
     number of edges for arcs to an arrival. ``node`` is the node of each state, of which the
     first are the nodes themselves, and ``arrival`` the state to search for in place of each
-    node. Without a forbidden turn arcs are edges and states are nodes. ``begun`` are the
-    states of beginnings, and ``memory`` is the length of the longest.
+    node. Without a forbidden turn arcs are edges and states are nodes, beside the state that is
+    nowhere (node −1) where edges are closed. ``begun`` are the states of beginnings, and
+    ``memory`` is the length of the longest.
     """
 
     tail: IntArray
@@ -118,7 +122,7 @@ class TurnGraph:
             (state, int(arrival[node[state]]), edges)
             for state in (*several.tolist(), *range(nodes, first_arrival))
         )
-        # by edge: among equally fast paths the choice then follows edges, as on other networks
+        # by edge: among equally fast ways into a state the choice then follows edges, as elsewhere
         columns = np.array(sorted(arcs, key=lambda arc: (arc[2], arc[0])), np.int32).T
         tail, head, edge = (frozen(np.ascontiguousarray(column)) for column in columns)
         return cls(
@@ -127,14 +131,26 @@ class TurnGraph:
             begun, max(map(len, begun)),
         )  # fmt: skip
 
+    def without(self, edges: Sequence[int]) -> "TurnGraph":
+        """The same arcs, of which none drives one of these edges."""
+        nowhere, there = self.node.size, np.isin(self.edge, edges)
+        tail, head = (
+            frozen(np.where(there, nowhere, ends).astype(np.int32))
+            for ends in (self.tail, self.head)
+        )
+        return replace(
+            self, tail=tail, head=head, node=frozen(np.append(self.node, -1).astype(np.int32)),
+            out=Adjacency.by(tail, head, nowhere + 1), into=Adjacency.by(head, tail, nowhere + 1),
+        )  # fmt: skip
+
     @property
     def plain(self) -> bool:
-        """Whether arcs are edges and states are nodes."""
+        """Whether arcs are edges."""
         return not self.begun
 
     def of_states(self, of_nodes: FloatArray) -> FloatArray:
         """What holds for a node, for each of its states."""
-        return of_nodes if self.plain else frozen(of_nodes[self.node])
+        return of_nodes if self.node.size == of_nodes.size else frozen(of_nodes[self.node])
 
     def costs(self, of_edges: FloatArray) -> FloatArray:
         """The cost of each arc, along the last axis."""

@@ -156,6 +156,7 @@ def target_radius(
         )  # fmt: skip
         driven = (replace(path, edges=edge[path.edges]) for path in found.paths)
         return replace(found, paths=tuple(driven))
+    network = unrolled
     to_target = network.distances_to(scenarios.nominal_times, destination)
     path = network.shortest_path(
         scenarios.nominal_times, origin, destination, potential_s=to_target

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, TypeVar
 
+from ideal_dispatch.service import clock
+from ideal_dispatch.service.audit.closures import Closures
 from ideal_dispatch.service.audit.record import (
     DuplicateEntry,
     Entry,
@@ -20,6 +22,7 @@ from ideal_dispatch.service.audit.spool import Spool
 from ideal_dispatch.service.audit.store import AuditStore
 from ideal_dispatch.service.audit.writer import AuditWriter
 from ideal_dispatch.service.recorded_answers import KeptAnswer, RecordedAnswer
+from ideal_dispatch.service.solver.messages import Closed
 from ideal_dispatch.service.unit_counts import UnitCounts
 
 log = logging.getLogger(__name__)
@@ -62,6 +65,7 @@ class Ledger:
         self._remembered = 0  # answers in there
         self._replies: OrderedDict[str, dict[str, Any]] = OrderedDict()
         self.units = UnitCounts()
+        self.closures = Closures()
         self.followed = 0  # the last row that was seen here, whoever wrote it
         self._database = _Questions("database", threads=4)
         self._disk = _Questions("spool", threads=2)
@@ -209,15 +213,26 @@ class Ledger:
 
     async def read_spooled_units(self) -> None:
         """Take over what waits in the spool, also of a process before this one."""
-        kinds = "units", "recommendation", "response"
+        kinds = "units", "unit", "recommendation", "response", "reply", "closure"
         entries = await self._spooled(
             lambda spool: [one for kind in kinds for one in reversed(spool.recent(kind, _TOLD))]
         )
         for entry in entries:
             self.units.take(entry)
+            self.closures.take(entry)
+
+    def closed(self, network: str) -> tuple[Closed, ...]:
+        """What is closed now, for a solver on this network."""
+        active = self.closures.active(clock.now(), network)
+        return tuple(Closed(one.id, one.reason, one.edges) for one in active)
+
+    async def read_closures(self) -> None:
+        """Take over the closures that the database knows now."""
+        for closure in await self.ask(AuditStore.read_closures):
+            self.closures.put(closure)
 
     async def write(self, entry: Entry, timeout_s: float = 1.0) -> None:
-        """Make a reply or counts of units durable, and know what they say from then on.
+        """Make a reply, counts of units or a closure durable, and know them from then on.
 
         Counts older than what is known are refused: OutdatedUnits.
         """
@@ -225,6 +240,7 @@ class Ledger:
         await _durable(entry, self.writer.submit(entry, timeout_s), timeout_s)
         self._take_replies([entry])
         self.units.take(entry)
+        self.closures.take(entry)
 
     # --- the database and the spool ---------------------------------------------------
 
@@ -264,7 +280,8 @@ class _Questions:
         future = asyncio.get_running_loop().run_in_executor(self._pool, question)
         future.add_done_callback(self._done)
         try:
-            return await asyncio.wait_for(asyncio.shield(future), timeout_s)
+            async with asyncio.timeout(timeout_s):  # wait_for may swallow that a task is cancelled
+                return await asyncio.shield(future)
         except TimeoutError:
             raise StoreError(f"the {self._name} did not answer within {timeout_s:g} s") from None
 

@@ -2,12 +2,13 @@
 
 import logging
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC
 
 from ideal_dispatch.context import WEATHER_VARIABLES, Weather, WeatherValue
 from ideal_dispatch.context.weather import FirstKnown, OutdatedWeatherError, WeatherProvider
 from ideal_dispatch.errors import IdealError
 from ideal_dispatch.plugins import WEATHER, load_plugin
+from ideal_dispatch.service import clock
 from ideal_dispatch.service.logs import without_secrets
 from ideal_dispatch.service.settings import ServiceSettings
 from ideal_dispatch.service.solver.messages import KnownWeather
@@ -36,7 +37,7 @@ class WeatherPoll:
         self._failures.clear()
         try:
             try:
-                weather, problem = self._provider.reading(datetime.now(UTC), *self._place), ""
+                weather, problem = self._provider.reading(clock.now(), *self._place), ""
             except OutdatedWeatherError as error:
                 weather, problem = error.known, without_secrets(str(error))
             known = {
@@ -62,7 +63,7 @@ class WeatherPoll:
 
     def known(self) -> KnownWeather:
         """The weather to use now."""
-        now, latest, problem = datetime.now(UTC), self._latest, self._problem
+        now, latest, problem = clock.now(), self._latest, self._problem
         ages = {
             name: (now - value.observed_at).total_seconds()
             for name, value in zip(WEATHER_VARIABLES, latest, strict=True)

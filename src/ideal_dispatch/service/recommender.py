@@ -3,10 +3,10 @@
 import asyncio
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any
 from uuid import uuid4
 from weakref import WeakValueDictionary
@@ -14,7 +14,7 @@ from weakref import WeakValueDictionary
 from ideal_dispatch import __version__
 from ideal_dispatch.dispatch.answer import Remark, rank
 from ideal_dispatch.errors import IdealError
-from ideal_dispatch.service import logs
+from ideal_dispatch.service import clock, logs
 from ideal_dispatch.service.admission import Admission, BusyError, Slot, StartingError
 from ideal_dispatch.service.audit.record import (
     Entry,
@@ -22,8 +22,8 @@ from ideal_dispatch.service.audit.record import (
     PromisedUnits,
     StoreError,
     UncheckedPromises,
-    moment_text,
 )
+from ideal_dispatch.service.clock import moment_text
 from ideal_dispatch.service.desk.events import Hub
 from ideal_dispatch.service.ledger import Earlier, Ledger
 from ideal_dispatch.service.observations import Observations
@@ -118,7 +118,7 @@ class Recommender:
         same = call.call_id, f"key:{key}" if key else f"body:{sum_}"
         running = self._answering.get(same)
         if running is None:
-            asked_at = moment_text(datetime.now(UTC))
+            asked_at = moment_text(clock.now())
             question = _Question(
                 call, content, sum_, same[1], actor, simulated, asked_at, self.ledger.followed,
                 slot.began, slot.began + self.limits.deadline_s,
@@ -150,9 +150,11 @@ class Recommender:
             if self.ledger.knows(call_id):
                 earlier = await self.ledger.earlier(call_id, question.key, due - time.monotonic())
             same = earlier.to(question.key)
-            if same and (same.digest != question.digest or same.stands(datetime.now(UTC))):
+            if same and (same.digest != question.digest or same.stands(clock.now())):
                 self.observations.repeated.inc()
                 return same
+            closed = self.ledger.closed(self.solver.facts.checksums["network"])
+            question = replace(question, call=replace(question.call, closures=closed))
             advice = await self._advice(question.call, due, slot)
             if same:
                 question = replace(question, key=same.next_key)
@@ -164,7 +166,8 @@ class Recommender:
 
     async def _advice(self, call: Call, due: float, slot: Slot) -> dict[str, Any]:
         """The solver's advice by the moment ``due``, or none that says why."""
-        units = self.ledger.units.known(call.call_id, listed=call.depots is not None)
+        sent = None if call.primary is None else call.primary.unit
+        units = self.ledger.units.known(call.call_id, call.depots is not None, sent)
         try:
             return await self.solver.advise(call, units, self.weather.known(), due, slot)
         except SolverLostError as error:
@@ -190,7 +193,7 @@ class Recommender:
             ]  # fmt: skip
             body = self._body(id_, question, advice, before, earlier, checked)
             entry = Entry(
-                "recommendation", question.call.call_id, body, at=datetime.now(UTC),
+                "recommendation", question.call.call_id, body, at=clock.now(),
                 key=question.key, id=id_,
                 seen=(earlier.seen or 0) if looks else None,
                 promising=checked and "takes" in body and advice["decision"] != "no_advice",
@@ -215,7 +218,7 @@ class Recommender:
             earlier = await self.ledger.earlier(entry.call_id, answered.question, left_s)
             last = earlier.to(answered.question)
             same = last if last and last.attempt > answered.attempt else answered
-            if same.digest != question.digest or same.stands(datetime.now(UTC)):
+            if same.digest != question.digest or same.stands(clock.now()):
                 self.observations.repeated.inc()
                 return same
             question = replace(question, key=same.next_key)  # that one is of long ago
@@ -234,11 +237,10 @@ class Recommender:
             with suppress(BusyError, StartingError):
                 slot = self.admission.admit(question.actor)
                 return await self._advice(question.call, due, slot)
+        fleet = self.ledger.units.fleet
         words = "; ".join(
-            f"the last unit of {depot} was just promised to call {calls[-1]}"
-            if calls else f"{depot} has just no free unit any more"
-            for depot, calls in lost.calls.items()
-        )  # fmt: skip
+            _gone(start, calls, start in fleet) for start, calls in lost.calls.items()
+        )
         return no_advice(question.call, [("last_unit_promised", f"{words}; ask again")])
 
     def _body(
@@ -254,9 +256,12 @@ class Recommender:
 
         Numbers of revisions follow the record, ``revision_of`` and standing the order of asking.
         """
-        now, last = datetime.now(UTC), max(before, key=order, default=None)
+        now, last = clock.now(), max(before, key=order, default=None)
         if not checked and advice["decision"] != "no_advice":
-            words = "the database is down: promises of other workers are unknown"
+            words = (
+                "no unit is promised to this call: the database is not reached, so other workers "
+                "may advise the same units; check before you send"
+            )
             said = [*advice["degraded"], asdict(Remark("promises_unknown", words))]
             said.sort(key=lambda one: rank(one["code"]))
             advice = {**advice, "degraded": said}
@@ -286,14 +291,22 @@ class Recommender:
 
     def _takes(self, call: Call, advice: Mapping[str, Any]) -> dict[str, Any]:
         """The units of an advice as the audit keeps them: see :func:`claims`."""
-        names, advised = self.names, []
+        names, advised, fleet = self.names, [], self.ledger.units.fleet
         if advice["primary"] is not None and advice["primary"]["chosen_by"] == "router":
-            advised.append(advice["primary"]["depot"])
+            advised.append(_start(advice["primary"], fleet))
         if advice["decision"] == "send_second":
-            advised.append(advice["second"]["depot"])
-        sent = None
-        if call.primary is not None and names.knows(call.primary.depot):
-            sent = names.find(call.primary.depot)
+            advised.append(_start(advice["second"], fleet))
+        sent, primary = None, call.primary
+        going = None if advice["primary"] is None else advice["primary"]["unit"]
+        if primary is not None and (unit := self.ledger.units.find(primary.unit)) is not None:
+            sent = unit.id
+        elif primary is not None and going in fleet:
+            sent = going  # no unit was named: this one is taken to go
+        elif primary is not None and primary.depot is not None and names.knows(primary.depot):
+            sent = names.find(primary.depot)
+        if fleet:
+            ones = dict.fromkeys(advised, 1)
+            return {"advised": advised, "sent": sent, "counts": ones, "listed": False}
         listed = call.depots is not None
         counts = dict.fromkeys(advised, 0 if listed else self.settings.units.default)
         for name, units in call.depots or ():
@@ -309,3 +322,17 @@ class Recommender:
             self.observations.degraded.labels(code).inc()
         told = {name: made[name] for name in ("call_id", "decision", "revision")}
         log.info("answered", extra={**told, "ms": made["latency_ms"], "codes": codes})
+
+
+def _start(goes: Mapping[str, Any], fleet: Container[str]) -> str:
+    """What an ambulance of an answer is promised as: the unit, where it is known, or its depot."""
+    start: str = goes["unit"] if goes["unit"] in fleet else goes["depot"]
+    return start
+
+
+def _gone(start: str, calls: Sequence[str], single: bool) -> str:
+    """Why a unit cannot be promised any more: a ``single`` one, or any of its depot."""
+    if calls:
+        who = start if single else f"the last unit of {start}"
+        return f"{who} was just promised to call {calls[-1]}"
+    return f"{start} is just not free any more" if single else f"{start} has just no free unit"

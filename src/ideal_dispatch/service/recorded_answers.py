@@ -59,8 +59,9 @@ class RecordedAnswer:
 
     def stands(self, now: datetime) -> bool:
         """Whether it is still the answer: not once it expired, nor where its cause may pass."""
-        codes = [reason["code"] for reason in self.answer["degraded"]]
-        passing = self.answer["decision"] == "no_advice" and codes[:1] and codes[0] in PASSING
+        codes = [reason["code"] for reason in self.answer["degraded"]][:1]
+        may_pass = PASSING | {"unreachable"} if self.answer.get("closures") else PASSING
+        passing = self.answer["decision"] == "no_advice" and not may_pass.isdisjoint(codes)
         return not passing and now < datetime.fromisoformat(self.answer["expires_at"])
 
     @classmethod

@@ -20,11 +20,13 @@ from ideal_dispatch.fleet.table import FleetTable
 from ideal_dispatch.network import SNAP_LIMIT_M
 from ideal_dispatch.plugins import TRAFFIC_SOURCES, WEATHER, check_name
 from ideal_dispatch.ranges import Checked, Range, check_fields
+from ideal_dispatch.service.clock import ClockTable
 from ideal_dispatch.toml_tables import built, complaints_about, read_toml, require
 
 CONFIG = "IDEAL_CONFIG"
-DATABASE_URL, ROUTER_KEY, WEATHER_KEY, TOKENS = (
+DATABASE_URL, ROUTER_KEY, WEATHER_KEY, TOKENS, WEBHOOK_SECRETS = (
     "IDEAL_DATABASE_URL", "IDEAL_ROUTER_KEY", "IDEAL_WEATHER_KEY", "IDEAL_TOKENS",
+    "IDEAL_WEBHOOK_SECRETS",
 )  # fmt: skip
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
@@ -157,12 +159,48 @@ class WeatherTable:
         check_fields(self)
 
 
+StatusOrNone = Literal[
+    "", "at_station", "available", "dispatched", "en_route", "on_scene", "transporting",
+    "at_hospital", "out_of_service",
+]  # fmt: skip
+"""What a status code may say of a unit; "" is nothing."""
+
+
 @dataclass(frozen=True, slots=True)
 class UnitsTable(Checked):
-    """Units free at a depot that nobody told about, and when a report is too old to trust."""
+    """Units free at a depot that nobody told about, and when a report is too old to trust.
+
+    A unit whose position is older than ``position_stale_s`` counts as at its station. Its
+    ``statuses`` are told in plain words or by the codes of a radio system; ``codes`` adds others,
+    "" for one that says nothing of it. Of the units on the road at most ``candidates`` are
+    considered for a call: the nearest.
+    """
 
     default: Annotated[int, Range(0, 1000, whole=True)] = 0
     stale_s: _WithinADay = 900.0
+    position_stale_s: _WithinADay = 120.0
+    statuses: Literal["words", "fms", "tetra"] = "words"
+    codes: Mapping[str, StatusOrNone] = field(default_factory=dict)
+    candidates: Annotated[int, Range(1, 200, whole=True)] = 8
+
+
+WebhookEvent = Literal["recommendation", "response", "reassessment", "reply", "closure", "unit"]
+"""What an address of the centre may be told: kinds of rows in the audit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Webhook(Checked):
+    """An address of the centre that is told of ``events``, signed with the secret of its name."""
+
+    name: str
+    url: str
+    events: tuple[WebhookEvent, ...] = ("recommendation", "reassessment")
+    secret: str = field(default="", repr=False)
+
+    def __post_init__(self) -> None:
+        require(bool(self.url), "url is missing; say where to send")
+        _check_url(self.url)
+        check_fields(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,6 +259,8 @@ class ServiceSettings:
     units: UnitsTable = field(default_factory=UnitsTable)
     fleet: FleetTable | None = None
     audit: AuditTable = field(default_factory=AuditTable)
+    clock: ClockTable = field(default_factory=ClockTable)
+    webhooks: tuple[Webhook, ...] = ()
     tokens: tuple[Token, ...] = ()
     router_key: str = field(default="", repr=False)
     weather_key: str = field(default="", repr=False)
@@ -233,10 +273,10 @@ class ServiceSettings:
             raise InputError(
                 "no [[tokens]]: nobody could ask; make one with `ideal serve --new-token`"
             )
-        for what in ("name", "sha256"):
-            given = [getattr(token, what) for token in self.tokens]
+        for table, what in (("tokens", "name"), ("tokens", "sha256"), ("webhooks", "name")):
+            given = [getattr(one, what) for one in getattr(self, table)]
             twice = next((value for value in given if given.count(value) > 1), None)
-            require(twice is None, f"[[tokens]] {what} {twice} is used twice; give each its own")
+            require(twice is None, f"[[{table}]] {what} {twice} is used twice; give each its own")
         if not self.audit.url:
             raise InputError(f"audit.url is missing; give it there or as {DATABASE_URL}")
         if self.traffic.kind == "google" and not self.router_key:
@@ -255,8 +295,9 @@ class ServiceSettings:
                 audit = tables.setdefault("audit", {})
                 require(isinstance(audit, dict), "[audit] must be a table of keys")
                 audit["url"] = environment[DATABASE_URL]
+            webhooks = _webhooks(tables.pop("webhooks", []), environment.get(WEBHOOK_SECRETS, ""))
             return built(
-                cls, tables, "", tokens=tokens,
+                cls, tables, "", tokens=tokens, webhooks=webhooks,
                 router_key=environment.get(ROUTER_KEY, ""),
                 weather_key=environment.get(WEATHER_KEY, ""),
                 path=os.fspath(path), folder=Path(path).resolve().parent, demo=False,
@@ -265,6 +306,14 @@ class ServiceSettings:
     def file(self, name: str) -> Path:
         """A file of the settings, relative to them."""
         return self.folder / name
+
+    @property
+    def invents(self) -> bool:
+        """Whether calls are invented from the start: on the embedded city by the wall's clock.
+
+        One with a clock of its own lives by calls that are told to it.
+        """
+        return self.demo and self.clock.origin is None
 
     @property
     def database_url(self) -> str:
@@ -278,8 +327,8 @@ class ServiceSettings:
     def checksum(self) -> str:
         """A hash of everything that shapes an advice; no secret enters."""
         shown = asdict(replace(self, tokens=self.tokens[:1]))
-        for secret in ("tokens", "router_key", "weather_key", "audit", "path", "folder"):
-            del shown[secret]
+        for aside in ("tokens", "router_key", "weather_key", "audit", "path", "folder", "webhooks"):
+            del shown[aside]
         if not self.city.territories:
             del shown["city"]["territories"]
         if self.fleet is None:
@@ -325,6 +374,21 @@ def _tokens(tables: Any, environment: str) -> tuple[Token, ...]:
         name, role, digest = [*part.split(":", 2), "", ""][:3]
         table = {"name": name, "role": role, "sha256": digest}
         found.append(built(Token, table, f"{TOKENS}[{i}]"))
+    return tuple(found)
+
+
+def _webhooks(tables: Any, environment: str) -> tuple[Webhook, ...]:
+    """Those of the file, each with its secret: name:secret in the environment, by blanks."""
+    require(isinstance(tables, list), "[[webhooks]] must be a list of tables")
+    secrets = dict(part.partition(":")[::2] for part in environment.split())
+    found = []
+    for i, table in enumerate(tables):
+        name = table.get("name", "") if isinstance(table, Mapping) else ""
+        require(
+            bool(secrets.get(name)),
+            f"webhooks[{i}]: no secret of {name!r} in {WEBHOOK_SECRETS}; give it as name:secret",
+        )
+        found.append(built(Webhook, table, f"webhooks[{i}]", secret=secrets[name]))
     return tuple(found)
 
 

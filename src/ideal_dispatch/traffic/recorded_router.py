@@ -10,7 +10,7 @@ import numpy as np
 from ideal_dispatch.arrays import FloatArray, IntArray
 from ideal_dispatch.compiled import kernel
 from ideal_dispatch.errors import InputError
-from ideal_dispatch.network import Path
+from ideal_dispatch.network import Path, RoadNetwork
 from ideal_dispatch.network.road_class import ROAD_CLASSES
 from ideal_dispatch.network.routing import remaining
 from ideal_dispatch.ranges import Checked, Positive, Range, Share
@@ -81,6 +81,15 @@ class RecordedRouter:
     def __reduce__(self) -> tuple[Any, ...]:
         """For pickle: what was recorded, without what was derived from it."""
         return RecordedRouter, (self.recording, self.params)
+
+    def on(self, network: RoadNetwork) -> "RecordedRouter":
+        """The same router on the same roads, of which others are closed."""
+        if network is self.network:
+            return self
+        made = object.__new__(RecordedRouter)
+        vars(made).update(vars(self), network=network)
+        made._towards = lru_cache(256)(made._first_arcs)
+        return made
 
     def describe(self) -> dict[str, Any]:
         """What a log of quotes should know about their source."""

@@ -1,5 +1,6 @@
 """What every source of traffic offers: quotes, and in a replay the truth."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol, runtime_checkable
@@ -51,6 +52,15 @@ class TrafficSource(Protocol):
 
     def quote(self, origin: int, destination: int, at: datetime) -> RouteQuote:
         """The router's best route and what it promises, at the moment ``at``."""
+        ...
+
+
+@runtime_checkable
+class AvoidsEdges(Protocol):
+    """A router that can be told about closed roads."""
+
+    def avoiding(self, edges: Sequence[int]) -> TrafficSource:
+        """The same router, which keeps off these edges as well as it can."""
         ...
 
 

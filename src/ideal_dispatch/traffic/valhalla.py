@@ -4,13 +4,17 @@ It knows traffic as far as its operator feeds it speeds, live or by hour of the
 week, and plain speeds of the map elsewhere.
 """
 
+from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 from urllib.parse import urlsplit
 
 import numpy as np
+import shapely
 
+from ideal_dispatch.arrays import FloatArray
 from ideal_dispatch.context.calendar import zone
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.http_client import one_line
@@ -33,6 +37,9 @@ from ideal_dispatch.traffic.source import RouteQuote
 
 SPEED_TYPES = ("freeflow", "constrained", "predicted", "current")
 """Speed sources that Valhalla can be told to use, where it has them."""
+
+MOST_EXCLUDED = 50
+"""Locations to keep off that a server takes as it comes (``max_exclude_locations``)."""
 
 _NO_WAY = frozenset({170, 441, 442})  # unconnected regions, unreachable, no path found
 
@@ -68,10 +75,23 @@ class Valhalla(RoutingService):
     service = "Valhalla"
     usual = ValhallaParams
     params: ValhallaParams
+    _excluded: FloatArray = np.empty((0, 2))
 
     def describe(self) -> dict[str, Any]:
         """What a recording says about its source: that, and which server it is."""
         return super().describe() | {"server": urlsplit(self.url).netloc.rpartition("@")[2]}
+
+    def avoiding(self, edges: Sequence[int]) -> "Valhalla":
+        """The same, told to keep off the roads at the middles of these edges.
+
+        It closes both directions of a road. Of more than :data:`MOST_EXCLUDED` roads it is told
+        those nearest to the trip.
+        """
+        made = copy(self)
+        lines = [shapely.LineString(self.network.polyline(edge)) for edge in edges]
+        middles = shapely.line_interpolate_point(lines, 0.5, normalized=True)
+        made._excluded = np.unique(shapely.get_coordinates(middles).round(6), axis=0)
+        return made
 
     def quote(self, origin: int, destination: int, at: datetime) -> RouteQuote:
         """The best route by the server's speeds; the next segment from its manoeuvres."""
@@ -97,6 +117,8 @@ class Valhalla(RoutingService):
 
     def _request(self, origin: int, destination: int, at: datetime) -> dict[str, Any]:
         costing = self.params.costing
+        excluded = self._nearest_excluded(origin, destination)
+        closed = {"exclude_locations": excluded} if excluded else {}
         return {
             "locations": [
                 {
@@ -111,7 +133,17 @@ class Valhalla(RoutingService):
             "date_time": self._date_time(at),
             "units": "kilometers",
             "directions_type": "maneuvers",
+            **closed,
         }
+
+    def _nearest_excluded(self, origin: int, destination: int) -> list[dict[str, float]]:
+        """Places to keep off, those that make the way through them the least longer."""
+        network = self.network
+        ends = [(network.lon[node], network.lat[node]) for node in (origin, destination)]
+        scale = np.array([np.cos(np.radians(ends[0][1])), 1.0])
+        detour = sum(np.hypot(*((self._excluded - end) * scale).T) for end in ends)
+        nearest = np.argsort(detour, kind="stable")[:MOST_EXCLUDED]
+        return [{"lat": lat, "lon": lon} for lon, lat in self._excluded[nearest].tolist()]
 
     def _date_time(self, at: datetime) -> dict[str, Any]:
         away = abs(at - self._now())

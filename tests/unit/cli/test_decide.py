@@ -485,3 +485,56 @@ def test_kinds_of_units(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
         decide(**asked, kind=["medic"])
     with pytest.raises(InputError, match="--kind Nowhere: no such depot"):
         decide(**asked, kind=["Nowhere=medic"])
+
+
+def _driven(told: dict[str, Any], capsys: pytest.CaptureFixture[str], *closed: str) -> set[int]:
+    """The edges of both routes of an answer."""
+    decide(**told, threshold="always", json=True, closed=list(closed) or None)
+    said = json.loads(capsys.readouterr().out)["decision"]
+    return {*said["primary"]["edges"], *said["second"]["edges"]}
+
+
+@pytest.mark.parametrize("traffic", [True, False])
+def test_closed_roads_are_driven_around(
+    told: dict[str, Any], grid: RoadNetwork, tmp_path: Path,
+    capsys: pytest.CaptureFixture[str], traffic: bool,
+) -> None:  # fmt: skip
+    if not traffic:
+        del told["traffic_file"]
+    one, two = sorted(_driven(told, capsys))[3:5]
+    assert not _driven(told, capsys, f"{one}, {two}") & {one, two}
+    line = {"type": "LineString", "coordinates": grid.polyline(one).tolist()}
+    lon, lat = grid.lon[grid.tail[two]], grid.lat[grid.tail[two]]
+    box = [[lon + x * 1e-4, lat + y * 1e-4] for x, y in ((-1, -1), (1, -1), (1, 1), (-1, 1))]
+    area = {"type": "Polygon", "coordinates": [[*box, box[0]]]}
+    file = tmp_path / "works.geojson"
+    features = [{"type": "Feature", "properties": {}, "geometry": it} for it in (line, area)]
+    file.write_text(json.dumps({"type": "FeatureCollection", "features": features}))
+    assert not _driven(told, capsys, str(file)) & {one, two}
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (None, "no such file"),
+        ("{", "no GeoJSON"),
+        ('{"type": "Point", "coordinates": [114, 22]}', "a Point closes no road; draw lines or"),
+        ('{"type": "FeatureCollection", "features": []}', "a GeometryCollection closes no road"),
+        ('{"type": "LineString", "coordinates": [[0, 0], [1, 0]]}', "line: no road runs within"),
+    ],
+)
+def test_files_of_closed_roads_that_make_no_sense(
+    told: dict[str, Any], tmp_path: Path, content: str | None, words: str
+) -> None:
+    file = tmp_path / "works.geojson"
+    if content is not None:
+        file.write_text(content)
+    with pytest.raises(InputError, match=f"--closed .*works.geojson: .*{words}"):
+        decide(**told, closed=[str(file)])
+
+
+def test_closed_roads_are_edges_or_a_file(told: dict[str, Any]) -> None:
+    with pytest.raises(InputError, match="--closed 3,x: write numbers of edges, as in 12,13"):
+        decide(**told, closed=["3,x"])
+    with pytest.raises(InputError, match="--closed 99999: edges: edge 99999 is not in the network"):
+        decide(**told, closed=["99999"])

@@ -17,7 +17,7 @@ import pytest
 
 from ideal_dispatch import RoadNetwork
 from ideal_dispatch.cities import TRAINING_DAYS, harbour_city, harbour_traffic
-from ideal_dispatch.cli.demo_story import RecordedDrives
+from ideal_dispatch.cli.views.demo_story import RecordedDrives
 from ideal_dispatch.context import Weather
 from ideal_dispatch.dispatch import Assignment
 from ideal_dispatch.errors import InputError
@@ -40,7 +40,7 @@ CHAPTERS = [
 def told(folder: Path) -> str:
     """What the story prints at a small scale."""
     from ideal_dispatch.cli.demo import tell
-    from ideal_dispatch.cli.demo_story import Scale
+    from ideal_dispatch.cli.views.demo_story import Scale
 
     text = io.StringIO()
     with contextlib.redirect_stdout(text), contextlib.redirect_stderr(io.StringIO()):
@@ -177,7 +177,7 @@ class Without(PathFinder):
         return None if lacking else super().find_spec(name, *place)
 sys.meta_path = [Without if one is PathFinder else one for one in sys.meta_path]
 from ideal_dispatch.cli.demo import tell
-from ideal_dispatch.cli.demo_story import Scale, Story
+from ideal_dispatch.cli.views.demo_story import Scale, Story
 from ideal_dispatch.dispatch.policy_tables import FittedParts
 from ideal_dispatch.dispatch.policy_tables import policies_from
 scale = Scale(records=130, epochs=1, calls_per_day=6)

@@ -1,5 +1,6 @@
 """A small fleet on a line of places, and experiments of a few days with it."""
 
+import signal
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -60,5 +61,11 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in files}
 
 
-if __name__ == "__main__":  # a process of its own, which tests kill
-    run_fleet(experiment(years=int(sys.argv[2])), sys.argv[1], workers=int(sys.argv[3]))
+def _stop(step: str, share: float) -> None:
+    if step == "simulating":
+        signal.pause()
+
+
+if __name__ == "__main__":  # a process of its own, which waits after its first year to be killed
+    years, workers = map(int, sys.argv[2:])
+    run_fleet(experiment(years=years), sys.argv[1], workers=workers, watch=_stop)

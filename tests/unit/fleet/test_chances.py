@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from ideal_dispatch.dispatch.survival import CURVES, USUAL_CURVE
-from ideal_dispatch.fleet.chances import pair, remaining, response, risk_at
+from ideal_dispatch.fleet.chances import pair, remaining, response, risk_at, second_first
 from ideal_dispatch.forecast.response_time import ResponseModel, ResponsePair, ResponseTime
 
 _CURVE = CURVES[USUAL_CURVE]
@@ -41,6 +41,12 @@ def test_pair_is_that_of_the_response_times(
     assert saved == pytest.approx(float(gain), rel=0.01, abs=1e-5)
     expected_s = float(times[0].mean_s) - float(exact.gain_s)
     assert sooner_s == pytest.approx(expected_s, rel=0.005)
+
+
+@pytest.mark.parametrize(("first", "second"), _PAIRS)
+def test_chance_of_the_second_is_that_of_the_response_times(first: Triple, second: Triple) -> None:
+    exact = ResponsePair(_as_time(first), _as_time(second)).second_first
+    assert second_first(first, second) == pytest.approx(float(exact), abs=1e-9)
 
 
 @pytest.mark.parametrize(("first", "second"), _PAIRS)

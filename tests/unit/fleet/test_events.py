@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ideal_dispatch.dispatch.recall import RECALLS, Recall
+from ideal_dispatch.dispatch.recall import RECALLS, Recall, check_s
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.fleet.calls import draw_calls
 from ideal_dispatch.fleet.city import FleetCity, Priority, Work
@@ -202,6 +202,27 @@ def test_on_worth_one_of_a_pair_is_stood_down_for_a_call_that_waits() -> None:
     _, log = Simulator(city).run(calls_at(city, [0.0, 10.0], [_at(500), _at(100)]), rule)
     assert log.stood_s[0].min() == rule.check_s
     assert log.sent_s[1, 0] == rule.check_s
+
+
+@pytest.mark.parametrize("slow", [0, 1])
+def test_positions_tell_who_will_not_be_first_long_before_anybody_arrives(slow: int) -> None:
+    """Two units as far away, of which one drives slowly: time alone tells nothing."""
+    model = ResponseModel(Effects(60.0, 0.0), 10.0, drive_spread=0.2, slack_s=0.0, shared=0.0)
+    city = _city([0, 1], responses=model, calls_per_day=1.0)
+    calls = with_luck(calls_at(city, [0.0], [_at(500)]), 0, **{f"drive{slow}": 2.0})
+    seen, unseen = (Simulator(city).run(calls, _always(how))[1] for how in ("live", "worth"))
+    first_s = seen.first_s[0]
+    assert first_s == unseen.first_s[0] == seen.arrive_s[0, 1 - slow]
+    assert unseen.stood_s[0, slow] == first_s  # at the arrival of the other
+    assert 60.0 < seen.stood_s[0, slow] < 0.8 * first_s
+    assert seen.stood_s[0, slow] % check_s("live") == 0.0
+    assert seen.stood_s[0, 1 - slow] == math.inf
+
+
+def test_with_positions_a_second_that_will_surely_not_be_first_leaves_at_the_first_look() -> None:
+    city = _city([0, 1], responses=_slow_turnout(0.1), calls_per_day=100.0)
+    _, log = Simulator(city).run(calls_at(city, [0.0], [_at(100)]), _always("live"))
+    assert log.stood_s[0].tolist() == [math.inf, check_s("live")]
 
 
 def test_unit_that_was_stood_down_serves_the_next_call() -> None:

@@ -68,7 +68,10 @@ def test_nothing_at_all_is_the_usual_experiment_on_the_embedded_city(tmp_path: P
     [
         ("years = 0", r"x\.toml: years 0: at least 1 is needed"),
         ("entitled = 0.03", r"x\.toml: entitled 0\.03: a list is needed"),
-        ('recall = ["never"]', "recall 'never': one of 'none', 'first arrival', 'worth' is needed"),
+        (
+            'recall = ["never"]',
+            "recall 'never': one of 'none', 'first arrival', 'worth', 'live' is n",
+        ),
         ("recall = []", r"recall \[\]: one or more are needed, each once"),
         ("seeds = [1, 1]", r"seeds \[1, 1\]: one or more are needed, each once"),
         ("[city]\n[cities.a]", r"both \[city\] and \[cities.NAME\]: give one or the other"),

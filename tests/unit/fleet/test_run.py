@@ -5,7 +5,6 @@ import gzip
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -19,6 +18,7 @@ import numpy as np
 import pytest
 
 import ideal_dispatch as ideal
+from benchmarks.ports import free_port
 from ideal_dispatch import RoadNetwork
 from ideal_dispatch.dispatch.price import UNCALIBRATED
 from ideal_dispatch.errors import FileFormatError, IdealError, InputError
@@ -40,7 +40,7 @@ KEYS = [
     "policy", "recall", "utilisation", "second_share", "deaths_per_1000", "paired_se",
     "mean_first_s", "p90_first_s", "late_share", "others_mean_s", "second_unit_minutes",
 ]  # fmt: skip
-YEARS = 12  # of runs that are killed: enough to be killed in the middle of
+YEARS = 12  # of runs that are killed
 
 
 @pytest.fixture(scope="module")
@@ -216,7 +216,7 @@ def test_a_killed_run_goes_on_to_the_same_bytes(long: Path, tmp_path: Path, work
     ]
     run = subprocess.Popen([*map(str, command)], cwd=ROOT, start_new_session=True)
     try:
-        while len(list(folder.glob("years/*.json"))) < 2:
+        while not list(folder.glob("years/*.json")):
             assert run.poll() is None, "it ended by itself"
             time.sleep(0.005)
     finally:
@@ -233,23 +233,21 @@ def test_a_killed_run_goes_on_to_the_same_bytes(long: Path, tmp_path: Path, work
 def scheduler(workers: int) -> Iterator[tuple[str, list[subprocess.Popen[bytes]]]]:
     """The address of a dask scheduler, and its workers: all are processes of their own."""
     pytest.importorskip("distributed", reason="the cluster extra is not installed")
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        address = f"127.0.0.1:{free.getsockname()[1]}"
-    host, port = address.split(":")
+    host, port = "127.0.0.1", free_port()
+    address = f"tcp://{host}:{port}"
     quiet: Any = {"cwd": ROOT, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     begin: Any = [sys.executable, "-m", "distributed.cli.dask_scheduler", "--host", host,
-                  "--port", port, "--no-dashboard"]  # fmt: skip
+                  "--port", str(port), "--no-dashboard"]  # fmt: skip
     started = [subprocess.Popen(begin, **quiet)]
-    begin = [sys.executable, "-m", "distributed.cli.dask_worker", f"tcp://{address}", "--nworkers",
+    begin = [sys.executable, "-m", "distributed.cli.dask_worker", address, "--nworkers",
              "1", "--nthreads", "1", "--no-nanny", "--no-dashboard"]  # fmt: skip
     started += [subprocess.Popen(begin, **quiet) for _ in range(workers)]
     try:
         from distributed import Client
 
-        with Client(f"tcp://{address}", timeout=60) as client:  # type: ignore[no-untyped-call]
+        with Client(address, timeout=60) as client:  # type: ignore[no-untyped-call]
             client.wait_for_workers(workers, timeout=60)
-        yield f"tcp://{address}", started[1:]
+        yield address, started[1:]
     finally:
         for one in started:
             one.kill()

@@ -82,3 +82,56 @@ def test_no_edges() -> None:
 def test_no_coordinates() -> None:
     with pytest.raises(InputError, match="has no coordinates; snapping needs lon and lat"):
         RoadNetwork.from_arrays([0], [1], [1.0]).snap(0, 0)
+
+
+def test_a_vehicle_is_on_the_road_that_leads_its_way(grid: RoadNetwork) -> None:
+    """Between two junctions it goes on to the one ahead, whichever is nearer."""
+    edge = 40
+    line = grid.polyline(edge)
+    place = line[0] + 0.25 * (line[-1] - line[0])
+    east, north = line[-1] - line[0]
+    heading = float(np.degrees(np.arctan2(east, north)) % 360)
+    ahead = grid.snapper.vehicle(float(place[0]), float(place[1]), heading)
+    assert ahead.node == grid.head[edge]
+    assert (grid.tail[ahead.edge], grid.head[ahead.edge]) == (grid.tail[edge], grid.head[edge])
+    assert ahead.ahead == pytest.approx(0.75, rel=0.02)
+    back = grid.snapper.vehicle(float(place[0]), float(place[1]), (heading + 180) % 360)
+    assert back.node == grid.tail[edge]
+    assert back.ahead == pytest.approx(0.25, rel=0.02)
+
+
+def test_a_vehicle_that_stands_leaves_its_road_to_either_end(grid: RoadNetwork) -> None:
+    line = grid.polyline(40)
+    lon, lat = (line[0] + 0.25 * (line[-1] - line[0])).tolist()
+    nearer = grid.snapper.vehicle(lon, lat, None)
+    assert nearer.node == grid.tail[40]
+    assert nearer.ahead == pytest.approx(0.25, rel=0.02)
+    for end in (grid.tail[40], grid.head[40]):
+        towards = float(grid.lon[end]), float(grid.lat[end])
+        there = grid.snapper.vehicle(lon, lat, None, towards=towards)
+        assert (there.node, grid.head[there.edge]) == (end, end)
+    with pytest.raises(OffNetworkError, match="beyond the limit"):
+        grid.snapper.vehicle(10.0, 50.0, 90.0)
+
+
+def test_a_vehicle_that_stands_at_a_junction_is_at_it(grid: RoadNetwork) -> None:
+    towards = float(grid.lon[119]), float(grid.lat[119])
+    for node in range(grid.num_nodes):
+        found = grid.snapper.vehicle(float(grid.lon[node]), float(grid.lat[node]), None)
+        there = grid.snapper.vehicle(
+            float(grid.lon[node]), float(grid.lat[node]), None, towards=towards
+        )
+        assert (found.node, there.node) == (node, node)
+        assert max(found.ahead, there.ahead) < 1e-6
+
+
+def test_a_vehicle_on_a_long_road_is_on_it_however_far_the_junctions_are() -> None:
+    """A junction of another road is nearer than both ends of its own."""
+    network = RoadNetwork.from_arrays(
+        [0, 1, 2, 3], [1, 0, 3, 2], [4000.0, 4000.0, 100.0, 100.0],
+        [0.0, 0.036, 0.018, 0.018], [50.0, 50.0, 50.002, 50.003],
+    )  # fmt: skip
+    for heading in (None, 90.0):
+        found = network.snapper.vehicle(0.0179, 50.0, heading, 100.0, towards=(0.04, 50.0))
+        assert (found.edge, found.node) == (0, 1)
+        assert found.ahead == pytest.approx(0.503, abs=0.002)

@@ -2,7 +2,6 @@
 
 import os
 import signal
-import time
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path as FilePath
@@ -14,6 +13,7 @@ from ideal_dispatch.arrays import FloatArray
 from ideal_dispatch.dispatch import Assignment, Decision, Incident, Situation
 from ideal_dispatch.network import Depot
 from ideal_dispatch.replay import Replay, run_replay, sample_incidents
+from ideal_dispatch.replay.run import Report
 from ideal_dispatch.traffic.recorded_router import RouterParams
 from ideal_dispatch.traffic.recording import RecordedTraffic, Stretch, encode
 from ideal_dispatch.traffic.replayed_traffic import ReplayedTraffic
@@ -21,7 +21,6 @@ from ideal_dispatch.traffic.source import RouteQuote
 from tests.unit.traffic.small import CALENDAR, START, recording
 
 CALL = START + timedelta(days=1, minutes=40, seconds=30)
-PAUSE_S = 0.0
 
 
 def diamond() -> RoadNetwork:
@@ -98,7 +97,6 @@ class Chancy:
 
     def decide(self, situation: Situation, rng: np.random.Generator) -> Decision:
         first = situation.fastest
-        time.sleep(PAUSE_S)
         others = situation.others(first)
         second = None
         if others:
@@ -133,13 +131,14 @@ def depots(network: RoadNetwork) -> list[Depot]:
 def small_replay(
     network: RoadNetwork, folder: FilePath, per_day: int = 24, workers: int = 1,
     cluster: str | None = None, policies: tuple[Chancy | Deadly, ...] = (Chancy(),),
+    report: Report | None = None,
 ) -> FilePath:  # fmt: skip
     """Three days, three chunks of incidents, one or more policies."""
     made = recording(network)
     calls = sample_incidents(made, np.ones(network.num_nodes), per_day, seed=5)
     region = np.arange(network.num_nodes, dtype=np.int32) % 2
     replay = Replay(ReplayedTraffic(made), depots(network), policies, region=region, seed=3)
-    return run_replay(replay, calls, folder, workers=workers, cluster=cluster)
+    return run_replay(replay, calls, folder, workers=workers, cluster=cluster, report=report)
 
 
 def call(at: datetime = CALL) -> Incident:

@@ -111,11 +111,11 @@ def test_a_killed_run_goes_on_to_the_same_bytes(
 ) -> None:
     network, folder = tmp_path / "grid.network", tmp_path / "run"
     grid.save(network)
-    script = (
-        "from pathlib import Path; from ideal_dispatch import RoadNetwork;"
-        "from tests.unit.replay import small; small.PAUSE_S = 0.03;"
-        f"small.small_replay(RoadNetwork.load({str(network)!r}), Path({str(folder)!r}),"
-        f" workers={workers})"
+    script = (  # it waits after the first chunk to be killed
+        "import signal; from pathlib import Path; from ideal_dispatch import RoadNetwork;"
+        "from tests.unit.replay.small import small_replay;"
+        f"small_replay(RoadNetwork.load({str(network)!r}), Path({str(folder)!r}),"
+        f" workers={workers}, report=lambda done, whole: signal.pause())"
     )
     run = subprocess.Popen([sys.executable, "-c", script], cwd=ROOT, start_new_session=True)
     try:

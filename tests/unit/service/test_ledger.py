@@ -110,12 +110,12 @@ def test_what_is_taken_back_takes_no_response_with_it(ledger: Ledger) -> None:
         await ledger.record(advice(1, "D1"), 5.0)
         revision = asyncio.create_task(ledger.record(advice(2, "D2"), 5.0))
         await asyncio.sleep(0)
-        assert [one.depot for one in ledger.units.promises] == ["D2"]
+        assert [one.start for one in ledger.units.promises] == ["D2"]
         body = {"recommendation_id": "c-1", "response": {"action": "accept"}}
         ledger.units.take(Entry("response", "c", body, at=NOW + SECOND))
         with pytest.raises(OvertakenEntry):
             await revision
-        assert [(one.depot, one.kind) for one in ledger.units.promises] == [("D1", "accepted")]
+        assert [(one.start, one.kind) for one in ledger.units.promises] == [("D1", "accepted")]
 
     asyncio.run(revise())
 
@@ -189,3 +189,22 @@ def test_a_spool_whose_disk_hangs_or_fails_keeps_nobody_waiting(
         monkeypatch.undo()
 
     asyncio.run(look())
+
+
+def test_a_question_answered_in_the_moment_of_a_cancellation_does_not_swallow_it(
+    ledger: Ledger,
+) -> None:
+    """Else a task in the background goes on, and the service never stops."""
+
+    async def stop() -> bool:
+        loop = asyncio.get_running_loop()
+        answer = loop.create_future()
+        loop.run_in_executor = lambda *_: answer  # type: ignore[method-assign]
+        task = asyncio.create_task(ledger.ask(lambda _: None))
+        await asyncio.sleep(0)
+        answer.set_result(None)
+        task.cancel()
+        await asyncio.wait([task])
+        return task.cancelled()
+
+    assert asyncio.run(stop())

@@ -206,7 +206,7 @@ def test_who_loses_the_race_at_another_worker_is_decided_again(
         assert got == [""] * (calls - 2) + ["D1", "D2"]
         assert all(promised_to(one) for one in made if second(one) is None)
         promised = two[0].service.ledger._store.read_units().promises
-        assert sorted(one.depot for one in promised if one.kind == "advised") == ["D1", "D2"]
+        assert sorted(one.start for one in promised if one.kind == "advised") == ["D1", "D2"]
 
 
 def test_without_a_database_the_answer_says_so(town: Town, postgres: Postgres) -> None:
@@ -228,7 +228,7 @@ def test_without_a_database_the_answer_says_so(town: Town, postgres: Postgres) -
         ledger = client.service.ledger
         replayed(ledger.writer)
         advised = [one for one in ledger._store.read_units().promises if one.kind == "advised"]
-        assert [(one.call_id, one.depot) for one in advised] == [("a", "D1")]
+        assert [(one.call_id, one.start) for one in advised] == [("a", "D1")]
         assert len(ledger._store.of_call("b", 9)) == 1
 
 
@@ -255,6 +255,6 @@ def test_an_answer_that_came_on_record_after_a_stall_keeps_its_unit(
     assert [row.duplicate_of for row in store.of_call("a", 9)] == [None, made["id"]]
     respond(client, made, "accept")
     (row,) = (one for one in store.read_units().promises if one.kind != "sent")
-    assert (row.depot, row.kind, row.advice) == ("D1", "accepted", made["id"])
+    assert (row.start, row.kind, row.advice) == ("D1", "accepted", made["id"])
     again = asked(client, town, "a", received_at=received_at)
     assert (again["id"], again["response"]["action"]) == (made["id"], "accept")

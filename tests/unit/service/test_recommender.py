@@ -5,12 +5,13 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
-from ideal_dispatch.service.audit.record import moment_text
+from ideal_dispatch.service import clock
+from ideal_dispatch.service.clock import ClockTable, moment_text
 from tests.service_town import Local, Town, application, bearer, local
 
 ASK = "/v1/recommendations"
@@ -149,14 +150,17 @@ def test_a_repeat_gets_the_answer_on_record(town: Town, monkeypatch: pytest.Monk
 
 def test_a_question_asked_for_ever_goes_on_from_its_last_answer(town: Town) -> None:
     """Its first answers are remembered here, the last ones on record with other rows between."""
-    with workers(town, "for-ever.toml", server={"expiry_s": 0.5}) as (one, two, _):
+    with workers(town, "for-ever.toml") as (one, two, _):
         body = town.call("c")
         first = asked(one, body)
         assert accepted(one, first) == 200
-        made = [first]
-        for number in range(24):
-            time.sleep(0.5)
-            made.append(asked((one, two)[number % 2], body))
+        made, now = [first], datetime.now(UTC)
+        try:
+            for number in range(24):  # each time the answer before has expired
+                clock.use(ClockTable(now + (number + 1) * timedelta(minutes=3), now))
+                made.append(asked((one, two)[number % 2], body))
+        finally:
+            clock.use(ClockTable())
         assert [each["revision"] for each in made] == list(range(1, 26))
 
 

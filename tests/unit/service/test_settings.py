@@ -2,7 +2,6 @@
 
 import dataclasses
 import re
-import tempfile
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -53,6 +52,12 @@ def test_defaults_are_those_of_the_documentation(town: Town) -> None:
         ({"audit": {"url": ""}}, "audit.url is missing; give it there or as IDEAL_DATABASE_URL"),
         ({"audit": {"retention_days": 30}}, "kept at least six months"),
         ({"units": {"default": -2}}, "default -2: 0 to 1000 is needed"),
+        ({"units": {"statuses": "morse"}}, "units.statuses 'morse': one of 'words', 'fms'"),
+        (
+            {"units": {"codes": {"C12": "driving"}}},
+            "units.codes.C12 'driving': one of '', 'at_station', 'available', 'dispatched'",
+        ),
+        ({"units": {"codes": {"C12": 3}}}, "units.codes.C12 3: one of"),
         ({"units": {"stale_s": 1e9}}, "stale_s 1000000000.0: more than 0 and at most 86400"),
         ({"server": {"expiry_s": 1e15}}, "expiry_s 1000000000000000.0: more than 0 and at most"),
         ({"server": {"clock_skew_s": 0.0}}, "clock_skew_s 0.0: more than 0 and at most 86400"),
@@ -205,18 +210,15 @@ def test_a_depot_off_the_map_is_refused(town: Town) -> None:
 
 
 def test_the_example_of_the_documentation_is_sound_and_shows_the_defaults() -> None:
-    text = (ROOT / "docs" / "service.md").read_text()
-    example = re.findall(r"^```toml\n(.*?)^```", text, re.S | re.M)[0]
-    tables = tomllib.loads(example)
-    with tempfile.NamedTemporaryFile("w", suffix=".toml") as file:
-        file.write(example)
-        file.flush()
-        settings = ServiceSettings.load(file.name, {})
+    example = ROOT / "deploy" / "settings.toml"
+    tables = tomllib.loads(example.read_text())
+    settings = ServiceSettings.load(example, {module.WEBHOOK_SECRETS: "cad:s3cret"})
     assert settings.server == module.Server()
     assert settings.units == module.UnitsTable()
     shown = {name for name, table in tables.items() if isinstance(table, dict)}
     assert shown == {
         "city", "model", "policy", "traffic", "weather", "units", "fleet", "audit", "server",
+        "clock",
     }  # fmt: skip
     assert settings.fleet == FleetTable({"Kelp Point": 3, "Gannet Bay": 3}, 80.0)
     for name in shown - {"policy"}:
@@ -231,7 +233,7 @@ def test_every_degraded_code_is_documented() -> None:
     code = "\n".join(file.read_text() for file in files)
     used = set(re.findall(r'\(\s*"([a-z]+(?:_[a-z]+)*)",\s*f?"', code))
     used |= set(re.findall(r'NoAdviceError\(\s*"([a-z_]+)"', code))
-    used -= {"service", "advice", "advise", "road_map"}  # an entry, a thread, questions
+    used -= {"service", "advice", "advise", "road_map", "kind"}  # an entry, a thread, questions
     used |= {"off_map", "unreachable", "not_decided", "internal_error", "traffic_unavailable"}
     assert len(used) > 15
     assert [code for code in sorted(used) if f"`{code}`" not in text] == []

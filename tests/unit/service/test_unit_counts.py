@@ -1,9 +1,14 @@
 """Counts of free units: the newest counts, and of one moment the last on record."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from ideal_dispatch.service.audit.record import Entry, moment_text
+from ideal_dispatch.service import clock
+from ideal_dispatch.service.audit.promises import Promise, Promises
+from ideal_dispatch.service.audit.record import Entry
+from ideal_dispatch.service.clock import moment_text
 from ideal_dispatch.service.unit_counts import UnitCounts
+from ideal_dispatch.service.units.unit import Unit
 
 AT = datetime(2026, 1, 1, 8, tzinfo=UTC)
 
@@ -40,6 +45,20 @@ def test_of_one_moment_the_last_row_counts() -> None:
     assert known(counts) == 0
 
 
+def test_the_promise_that_holds_is_shown() -> None:
+    """Of two calls, the one that was heard of last need not be the one that has the unit."""
+    now = datetime.now(UTC)
+    counts, later = UnitCounts(), now + timedelta(hours=1)
+    counts.merge_fleet([Unit("A1", "D0", "available", now, now, "cad")])
+    hour, second = timedelta(hours=1), timedelta(seconds=1)
+    counts.promises = Promises([
+        Promise("new", "A1", "accepted", "new", now, now + second, later),
+        Promise("old", "A1", "sent", "old", now, now - hour, later),
+    ])  # fmt: skip
+    (row,) = counts.fleet_rows(120.0)
+    assert row["promised"]["call_id"] == "new"
+
+
 def test_an_entry_told_here_but_followed_already_changes_nothing() -> None:
     """Its row and a later one may be read before its writer hears that it is durable."""
     counts, own, last = UnitCounts(), told(2), told(0)
@@ -47,3 +66,13 @@ def test_an_entry_told_here_but_followed_already_changes_nothing() -> None:
     counts.follow(last)
     counts.take(own)
     assert known(counts) == 0
+
+
+def test_what_was_told_before_the_clock_went_back_replaces_nothing_on_record() -> None:
+    now, hour = clock.now(), timedelta(hours=1)
+    mine = Unit("A1", "D0", "at_station", now, now, "cad")
+    recorded = replace(mine, status="en_route", since=now - hour, status_at=now - hour)
+    (later,) = UnitCounts().later([recorded], {"A1": mine})
+    assert (later.status, later.since) == ("at_station", mine.status_at)
+    ahead = replace(mine, status_at=now + hour)
+    assert UnitCounts().later([recorded], {"A1": ahead}) == []

@@ -13,7 +13,7 @@ from ideal_dispatch.cities import harbour_city
 from ideal_dispatch.errors import InputError, TrafficError, TrafficServiceError, UnreachableError
 from ideal_dispatch.outside_service import Patience
 from ideal_dispatch.traffic.routing_service import RecordedAnswers, RefusedError
-from ideal_dispatch.traffic.valhalla import Valhalla, ValhallaParams
+from ideal_dispatch.traffic.valhalla import MOST_EXCLUDED, Valhalla, ValhallaParams
 from tests.contracts.traffic_source import TrafficSourceContract
 from tests.stand_in import Answer, Server, serve
 from tests.unit.traffic.valhalla_stand_in import ValhallaTown, error
@@ -150,11 +150,11 @@ def test_a_refusal_that_is_no_json(grid: RoadNetwork) -> None:
         Answer('{"trip": {"le', promised=900),
         Answer('{"trip": {"summary": {"time": NaN}}}'),
         Answer('{"trip": {"summary": {"time": -Infinity}}}'),
-        Answer("slow", delay_s=0.4),
+        Answer("slow", delay_s=60.0),
     ],
 )
 def test_a_passing_failure_is_asked_again(grid: RoadNetwork, bad: Answer) -> None:
-    patience = Patience(attempts=2, timeout_s=0.25, pause_s=0.0)
+    patience = Patience(attempts=2, timeout_s=1.0 if bad.delay_s else 5.0, pause_s=0.0)
     with connected(town(grid, first=[bad]), patience=patience) as (source, server):
         assert source.quote(3, 116, NOW).duration_s > 0
         assert len(server.asked) == 2
@@ -266,3 +266,30 @@ def test_settings_that_make_no_sense() -> None:
         ValhallaParams(speed_types=())
     with pytest.raises(InputError, match="time zone 'Mars/Base' is not known"):
         ValhallaParams(time_zone="Mars/Base")
+
+
+def test_closed_roads_are_told_by_their_middles(grid: RoadNetwork) -> None:
+    """Once for both directions; without any, nothing is said of them."""
+    twin = int(np.flatnonzero((grid.tail == grid.head[7]) & (grid.head == grid.tail[7]))[0])
+    with connected(town(grid)) as (source, server):
+        source.avoiding([7, twin, 20]).quote(3, 116, NOW)
+        source.quote(3, 116, NOW)
+    told, untold = (json.loads(one.body) for one in server.asked)
+    assert "exclude_locations" not in untold
+    ends = [grid.tail[[7, 20]], grid.head[[7, 20]]]
+    middles = {
+        (round(float(grid.lat[[a, b]].mean()), 6), round(float(grid.lon[[a, b]].mean()), 6))
+        for a, b in np.transpose(ends)
+    }
+    assert {(one["lat"], one["lon"]) for one in told["exclude_locations"]} == middles
+    assert len(told["exclude_locations"]) == 2
+
+
+def test_of_many_closed_roads_those_near_the_trip_are_told(grid: RoadNetwork) -> None:
+    with connected(town(grid)) as (source, server):
+        source.avoiding(range(grid.num_edges)).quote(0, 5, NOW)
+    told = json.loads(server.asked[0].body)["exclude_locations"]
+    assert len(told) == MOST_EXCLUDED
+    south = np.array([one["lat"] for one in told])
+    assert south.max() < grid.lat[0] + 0.5 * np.ptp(grid.lat)
+    assert any(south == round(float(grid.lat[0]), 6))  # of the very road between the two

@@ -6,7 +6,6 @@ installation on the PATH will do.
 
 import json
 import shutil
-import socket
 import subprocess
 import time
 from collections.abc import Iterator
@@ -18,6 +17,7 @@ import httpx
 import numpy as np
 import pytest
 
+from benchmarks.ports import free_port
 from ideal_dispatch import RoadNetwork
 from ideal_dispatch.cities import harbour_city
 from ideal_dispatch.network.road_class import ROAD_CLASSES
@@ -80,9 +80,7 @@ def server(city: RoadNetwork, tmp_path_factory: pytest.TempPathFactory) -> Itera
     if missing:
         pytest.skip(f"Valhalla is not installed: no {', '.join(missing)}")
     folder = tmp_path_factory.mktemp("v")  # a short name: sockets allow about 100 letters
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     _write_osm(city, folder / "city.osm.pbf")
     settings = folder / "valhalla.json"
     settings.write_text(json.dumps(_settings(folder, port)))

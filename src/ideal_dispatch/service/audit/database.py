@@ -5,10 +5,12 @@ No message tells a password.
 
 import os
 import sqlite3
+import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import URL, Connection, Engine, create_engine, exc, make_url
 
@@ -17,6 +19,9 @@ from ideal_dispatch.files import check_target
 from ideal_dispatch.http_client import one_line
 from ideal_dispatch.service.audit import schema
 from ideal_dispatch.service.audit.record import NoTablesError, StoreError
+
+if TYPE_CHECKING:
+    import psycopg
 
 _PATIENCE_S = 600.0  # of a migration
 _ADVICE = "write it as sqlite:///audit.db or postgresql://user@host/database"
@@ -61,6 +66,18 @@ class Database:
                 elif snapshot:  # whoever reads it all may be slow
                     connection.exec_driver_sql("SET LOCAL idle_in_transaction_session_timeout = 0")
                 yield connection
+
+    @contextmanager
+    def listening(self, channel: str) -> Iterator["psycopg.Connection[Any]"]:
+        """A connection of PostgreSQL apart from all others, which hears a channel."""
+        with self._complaints(), self._engine.connect() as connection:
+            connection = connection.execution_options(isolation_level="AUTOCOMMIT")
+            connection.exec_driver_sql(f"LISTEN {channel}")
+            driver: psycopg.Connection[Any] | None = connection.connection.driver_connection
+            assert driver is not None
+            connection.detach()  # nobody else is to hear it
+            with closing(driver):
+                yield driver
 
     def _check(self) -> None:
         """Make the tables where there are none and ``create`` says so; refuse other versions."""
@@ -127,13 +144,25 @@ def _sqlite(url: URL, timeout_s: float) -> Engine:
 
 
 def create_private(path: Path) -> None:
-    """Make an empty file for its owner alone: it will hold addresses of patients."""
-    os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
-    folder = os.open(path.absolute().parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    """Make an empty database for its owner alone: it will hold addresses of patients.
+
+    It gets its name once its journal is a write-ahead log. Two connections that
+    change the journal at once would lock each other out, however patient they are.
+    """
+    folder = path.absolute().parent
+    draft, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=folder)  # mode 0o600
+    os.close(draft)
     try:
-        os.fsync(folder)  # its name is on the disk, too
+        with closing(sqlite3.connect(name)) as connection:
+            connection.execute("PRAGMA journal_mode = WAL")
+        os.link(name, path)
     finally:
-        os.close(folder)
+        os.unlink(name)
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)  # its name is on the disk, too
+    finally:
+        os.close(descriptor)
 
 
 def open_sqlite(path: Path, timeout_s: float, *, exclusive: bool = False) -> sqlite3.Connection:

@@ -10,8 +10,9 @@ from pathlib import Path
 
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.files import atomic_write, safe_cell
-from ideal_dispatch.service.audit.record import Row, StoreError, at_text
+from ideal_dispatch.service.audit.record import Row, StoreError
 from ideal_dispatch.service.audit.store import AuditStore
+from ideal_dispatch.service.clock import at_text
 
 COLUMNS = (
     "number", "at", "kind", "call_id", "key", "id", "duplicate_of", "body", "previous_hash", "hash",

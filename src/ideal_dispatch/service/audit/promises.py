@@ -34,7 +34,7 @@ Kind = Literal["advised", "accepted", "refused", "sent"]
 
 @dataclass(frozen=True, slots=True)
 class Promise:
-    """A unit of ``depot`` for call ``call_id``.
+    """A unit of ``start`` for call ``call_id``: a depot, or the unit itself where it is known.
 
     It is ``advised``, then ``accepted`` or ``refused`` by a dispatcher, or ``sent``
     by the CAD as the call's primary. ``at`` is when that was.
@@ -42,7 +42,7 @@ class Promise:
     """
 
     call_id: str
-    depot: str
+    start: str
     kind: Kind
     advice: str
     asked_at: datetime
@@ -133,8 +133,8 @@ class Promises:
         """By depot, the other calls that units of it are promised to, one for each unit."""
         found: dict[str, list[str]] = {}
         for one in self:
-            if one.call_id != call_id and one.holds(now, told_at.get(one.depot), listed):
-                found.setdefault(one.depot, []).append(one.call_id)
+            if one.call_id != call_id and one.holds(now, told_at.get(one.start), listed):
+                found.setdefault(one.start, []).append(one.call_id)
         return found
 
     def short(
@@ -161,13 +161,13 @@ class Promises:
 
 
 def claims(entry: Entry) -> Mapping[str, Any]:
-    """What a recommendation's entry says about the units that it takes; empty for any other.
+    """What an entry says about the units that it takes; empty where it takes none.
 
     ``advised`` are depots, one for each unit; ``sent`` is that of the CAD's own primary.
     ``counts`` are free units of these depots: those ``listed`` in the request, or those assumed
     where nobody told any.
     """
-    takes = entry.body.get("takes") if entry.kind == "recommendation" else None
+    takes = entry.body.get("takes") if entry.kind in ("recommendation", "reply") else None
     return takes if isinstance(takes, Mapping) else {}
 
 
@@ -186,6 +186,8 @@ def _changed(before: tuple[Promise, ...], entry: Entry) -> tuple[Promise, ...]:
     takes = claims(entry)
     if not takes:
         return before
+    if entry.kind == "reply":
+        return _replied(before, entry, takes)
     answer = entry.body["answer"]
     asked_at = datetime.fromisoformat(answer["asked_at"])
     if any(one.asked_at > asked_at for one in before):
@@ -196,22 +198,40 @@ def _changed(before: tuple[Promise, ...], entry: Entry) -> tuple[Promise, ...]:
     )  # fmt: skip
     kept = [one for one in before if one.kind == "accepted"]  # it is under way
     after = []
-    if (depot := takes["sent"]) is not None:
+    if (start := takes["sent"]) is not None:
         sent_at = min(datetime.fromisoformat(answer["received_at"]), entry.at)
-        sent = next((one for one in before if (one.depot, one.kind) == (depot, "sent")), None)
-        going = sent or next((one for one in kept if one.depot == depot), None)
+        sent = next((one for one in before if (one.start, one.kind) == (start, "sent")), None)
+        going = sent or next((one for one in kept if one.start == start), None)
         if going is not None:  # the same unit
             kept = [one for one in kept if one is not going]
             sent_at = max(sent_at, going.at)
-        after.append(replace(new, depot=depot, kind="sent", at=sent_at))
-    for depot in takes["advised"]:
-        going = next((one for one in kept if one.depot == depot), None)
+        after.append(replace(new, start=start, kind="sent", at=sent_at))
+    for start in takes["advised"]:
+        going = next((one for one in kept if one.start == start), None)
         if going is None:
-            after.append(replace(new, depot=depot))
+            after.append(replace(new, start=start))
         else:
             kept.remove(going)
             after.append(replace(going, advice=entry.id, asked_at=asked_at))
     return (*kept, *after)
+
+
+def _replied(
+    before: tuple[Promise, ...], entry: Entry, takes: Mapping[str, Any]
+) -> tuple[Promise, ...]:
+    """A call's promises after a dispatcher took the advice on its running dispatch.
+
+    Units that it ``releases`` are stood down; those that it takes go now.
+    """
+    kept = tuple(
+        replace(one, kind="refused", at=entry.at) if one.start in takes["releases"] else one
+        for one in before
+    )
+    new = (
+        Promise(entry.call_id, unit, "accepted", entry.id, entry.at, entry.at, entry.at + LONGEST)
+        for unit in takes["advised"]
+    )
+    return (*kept, *new)
 
 
 def _settled(promise: Promise, reply: Entry) -> Promise:

@@ -16,8 +16,11 @@ from typing import Any
 from uuid import uuid4
 
 from ideal_dispatch.errors import IdealError, InputError
+from ideal_dispatch.service.clock import at_text
 
-KINDS = ("recommendation", "response", "units", "service")
+KINDS = (
+    "recommendation", "response", "units", "unit", "closure", "reassessment", "reply", "service",
+)  # fmt: skip
 FIRST_HASH = "0" * 64
 """What the first row ever written names as the hash before it."""
 
@@ -87,9 +90,10 @@ class Entry:
     ``call_id`` is empty where no call is concerned. ``key``, where given, is unique among the
     entries of the same kind and call. ``at`` is kept in UTC. ``text`` is the body in canonical JSON
     at construction: later changes of ``body`` do not count. ``seen``, where given, is the number of
-    the last row its writer knew: an entry of the same kind and call after that one keeps it from
-    the record, but not from the spool. The units that a ``promising`` entry takes must still be
-    free when it comes on record; it never goes to the spool.
+    the last row its writer knew: an entry of the same kind and call after that one (of a reply, a
+    reassessment, and of that a reply) keeps it from the record, but not from the spool. The units
+    that a ``promising`` entry takes must still be free when it comes on record; it never goes to
+    the spool.
     """
 
     kind: str
@@ -192,13 +196,3 @@ def canonical(value: Any) -> str:
         return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:
         raise InputError(f"audit entry: the body cannot be written as JSON ({error})") from None
-
-
-def at_text(at: datetime) -> str:
-    """A moment in UTC, always of the same length, so that texts sort as moments do."""
-    return at.astimezone(UTC).isoformat(timespec="microseconds")
-
-
-def moment_text(at: datetime) -> str:
-    """RFC 3339 in UTC, to the millisecond."""
-    return at.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

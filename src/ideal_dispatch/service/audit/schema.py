@@ -7,10 +7,11 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy import Column, Connection, Index, Integer, Table, Text
 
-from ideal_dispatch.service.audit.record import FIRST_HASH, AuditError, at_text
+from ideal_dispatch.service.audit.record import FIRST_HASH, AuditError
+from ideal_dispatch.service.clock import at_text
 
-VERSION = "0002"
-"""Of the tables. 0001 had no promises."""
+VERSION = "0003"
+"""Of the tables. 0001 had no promises, 0002 no units by themselves, closures, leases, webhooks."""
 
 _LOCK = 0x1DEA1  # of PostgreSQL's advisory locks: one migration at a time
 
@@ -75,7 +76,7 @@ promises = Table(
     _metadata,
     Column("call_id", Text, primary_key=True),
     Column("place", Integer, primary_key=True),  # among those of the call
-    Column("depot", Text, nullable=False),
+    Column("depot", Text, key="start", nullable=False),  # a depot, or a unit by its id
     Column("kind", Text, nullable=False),
     Column("advice", Text, nullable=False),
     Column("asked_at", _Moment, nullable=False),
@@ -83,7 +84,65 @@ promises = Table(
     Column("expires_at", _Moment, nullable=False),
     Column("ends_at", _Moment, nullable=False),
 )
-Index("promises_depot", promises.c.depot)
+Index("promises_depot", promises.c.start)
+
+fleet_units = Table(
+    "fleet_units",
+    _metadata,
+    Column("id", Text, primary_key=True),
+    Column("station", Text, nullable=False),
+    Column("status", Text, nullable=False),
+    Column("since", _Moment, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("call_id", Text),
+    Column("status_at", _Moment, nullable=False),
+    Column("turned_at", _Moment, nullable=False),
+    Column("told_at", _Moment, nullable=False),
+    Column("source", Text, nullable=False),
+)
+
+fleet_places = Table(  # apart, so that no row on record waits for a position
+    "fleet_places",
+    _metadata,
+    Column("id", Text, primary_key=True),
+    Column("lon", sa.Float, nullable=False),
+    Column("lat", sa.Float, nullable=False),
+    Column("heading", sa.Float),
+    Column("speed_kmh", sa.Float),
+    Column("seen_at", _Moment, nullable=False),
+    Column("told_at", _Moment, nullable=False),
+    Column("source", Text, nullable=False),
+)
+
+fleet_gone = Table(  # so that no older news of a unit brings it back
+    "fleet_gone",
+    _metadata,
+    Column("id", Text, primary_key=True),
+    Column("at", _Moment, nullable=False),
+)
+
+closures = Table(
+    "closures",
+    _metadata,
+    Column("id", Text, primary_key=True),
+    Column("until", _Moment),
+    Column("closure", Text, nullable=False),  # as JSON, as it is told
+)
+
+leases = Table(  # who does what one worker alone does
+    "leases",
+    _metadata,
+    Column("task", Text, primary_key=True),
+    Column("holder", Text, nullable=False),
+    Column("until", _Moment, nullable=False),
+)
+
+webhooks = Table(
+    "webhooks",
+    _metadata,
+    Column("name", Text, primary_key=True),
+    Column("number", sa.BigInteger, nullable=False),  # of the last row that was told
+)
 
 _version = Table(  # of a tool that earlier versions used; installations have this name
     "alembic_version", _metadata, Column("version_num", sa.String(32), primary_key=True)
@@ -154,7 +213,13 @@ def migrate(connection: Connection) -> None:
             )
         connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_LOCK})")
     found = read_version(connection)
-    missing = {None: [rows, marks, units, promises], "0001": [promises], VERSION: []}
+    new = [fleet_units, fleet_places, fleet_gone, closures, leases, webhooks]
+    missing = {
+        None: [rows, marks, units, promises, *new],
+        "0001": [promises, *new],
+        "0002": new,
+        VERSION: [],
+    }
     if found not in missing:
         raise AuditError(f"audit database: its tables are of version {found}, which is not ours")
     _version.create(connection, checkfirst=True)

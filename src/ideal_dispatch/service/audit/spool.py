@@ -21,7 +21,8 @@ from typing import Any
 
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.service.audit.database import create_private, open_sqlite
-from ideal_dispatch.service.audit.record import Entry, StoreError, at_text, canonical
+from ideal_dispatch.service.audit.record import Entry, StoreError, canonical
+from ideal_dispatch.service.clock import at_text
 
 RESERVE_BYTES = 4 << 20
 """Taken in advance for entries, and once more for the journal of their commits."""

@@ -3,13 +3,18 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy import ColumnElement, Connection
 
+from ideal_dispatch.service import clock
+from ideal_dispatch.service.audit import leases
+from ideal_dispatch.service.audit.closures import Closure, keep_closures, read_closures
 from ideal_dispatch.service.audit.database import Database
+from ideal_dispatch.service.audit.fleet import read_fleet, write_places
+from ideal_dispatch.service.audit.notices import notify
 from ideal_dispatch.service.audit.record import (
     AuditError,
     DuplicateEntry,
@@ -19,10 +24,11 @@ from ideal_dispatch.service.audit.record import (
     OvertakenEntry,
     PromisedUnits,
     Row,
-    at_text,
 )
 from ideal_dispatch.service.audit.schema import columns, marks, rows
 from ideal_dispatch.service.audit.units import UnitState, UnitTables, read_units
+from ideal_dispatch.service.clock import at_text
+from ideal_dispatch.service.units.unit import Unit
 
 _CLEANED = 64  # rows, after which promises that ended are removed
 _PAGE = 500
@@ -113,6 +119,22 @@ class AuditStore:
         """The last rows of a kind, newest first."""
         return self._rows(_rows_where(rows.c.kind == kind, newest_first=True).limit(limit))
 
+    def since(self, kind: str, at: datetime, most: int) -> Iterator[Row]:
+        """The rows of a kind since a moment, newest first, and of many about the last ``most``.
+
+        Rows from a spool may be older than those before them: pages of rows are read until one has
+        none of that time.
+        """
+        last, first = self.last_number(), at_text(at)
+        while most > 0:
+            page = _rows_where(rows.c.kind == kind, rows.c.number <= last, newest_first=True)
+            read = self._rows(page.limit(_PAGE))
+            within = [row for row in read if row.at >= first]
+            yield from within
+            if not within:
+                return
+            last, most = read[-1].number - 1, most - len(within)
+
     def of_call(self, call_id: str, limit: int, kind: str | None = None) -> list[Row]:
         """The last rows of a call, or of a kind of them, oldest first."""
         if kind is None:
@@ -152,6 +174,26 @@ class AuditStore:
         with self._database.reading() as connection:
             return read_units(connection)
 
+    def read_fleet(self) -> list[Unit]:
+        """The units of the fleet, with where they were seen last."""
+        with self._database.reading() as connection:
+            return read_fleet(connection)
+
+    def write_places(self, seen: Sequence[Unit]) -> None:
+        """Know where units were seen; it is in no row of the chain."""
+        with self._database.writing() as connection:
+            write_places(connection, seen)
+
+    def take_lease(self, task: str, holder: str, for_s: float) -> bool:
+        """Whether ``holder`` alone does a task for so many seconds from now on."""
+        with self._database.writing() as connection:
+            return leases.take(connection, task, holder, for_s)
+
+    def read_closures(self) -> list[Closure]:
+        """Closures as they are now; some may have ended by the clock."""
+        with self._database.reading() as connection:
+            return read_closures(connection)
+
     def close(self) -> None:
         """Give up the connections."""
         self._database.close()
@@ -179,13 +221,16 @@ def append(
     latest = _latest(connection, entries)
     outcomes: list[Outcome] = []
     fresh: list[Row] = []
+    taken: list[Entry] = []
     for entry in entries:
         first = known.get(entry.id) or known.get(entry.slot)
         outcome: Outcome | None = known.get((entry.id, entry.text))  # it has a row already
         if outcome is None and not keep_duplicates:
             if first is not None:
                 outcome = DuplicateEntry(first.entry)
-            elif entry.seen is not None and latest.get((entry.kind, entry.call_id), 0) > entry.seen:
+            elif entry.seen is not None and entry.seen < max(
+                latest.get((kind, entry.call_id), 0) for kind in _overtaking(entry)
+            ):
                 outcome = OvertakenEntry(f"call {entry.call_id!r}: look it up again")
             elif entry.promising or entry.kind == "units":
                 outcome = tables.state.refusal(entry)
@@ -196,13 +241,23 @@ def append(
             _note(known, row)
             if first is None or first.id == entry.id:  # of two tries, the later was sent
                 tables.state.take(entry)
+                taken.append(entry)
             fresh.append(row)
         outcomes.append(outcome)
     if fresh:
         connection.execute(_INSERT, [columns(row) for row in fresh])
         _set_mark(connection, "head", head)
-        tables.keep(clean=head.number // _CLEANED > before.number // _CLEANED)
+        clean = head.number // _CLEANED > before.number // _CLEANED
+        tables.keep(clean=clean)
+        keep_closures(connection, taken, clean=clean)
+        notify(connection)
     return outcomes
+
+
+def _overtaking(entry: Entry) -> tuple[str, ...]:
+    """Kinds of rows of its call that overtake an entry: its own; replies and advice each other."""
+    kinds = {"reply": ("reassessment",), "reassessment": ("reply", "response")}
+    return kinds.get(entry.kind, (entry.kind,))
 
 
 def _known(connection: Connection, entries: Sequence[Entry]) -> dict[Any, Row]:
@@ -251,7 +306,7 @@ def _prune(connection: Connection, before: datetime) -> tuple[int, bool]:
             f"audit row {last} is missing, nothing is pruned; run `ideal audit verify`"
         )
     body = {"event": "prune", "before": at_text(before), "number": last, "hash": last_hash}
-    note = Entry("service", "", body, at=datetime.now(UTC))
+    note = Entry("service", "", body, at=clock.now())
     append(connection, [note], keep_duplicates=True)
     _set_mark(connection, "anchor", Mark(last, last_hash))
     gone = connection.execute(sa.delete(rows).where(rows.c.number <= last)).rowcount

@@ -1,23 +1,31 @@
 """Counts of free units as entries tell them; they and promises change with the entries."""
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy import Connection
 
 from ideal_dispatch.errors import InputError
+from ideal_dispatch.service import clock
+from ideal_dispatch.service.audit.fleet import (
+    concerned,
+    keep_fleet,
+    keep_gone,
+    read_fleet,
+    read_gone,
+    recorded_fleet,
+)
 from ideal_dispatch.service.audit.promises import Promise, Promises, claims
-from ideal_dispatch.service.audit.record import Entry, OutdatedUnits, PromisedUnits, moment_text
-from ideal_dispatch.service.audit.schema import columns, promises, units
+from ideal_dispatch.service.audit.record import Entry, OutdatedUnits, PromisedUnits
+from ideal_dispatch.service.audit.schema import columns, fleet_units, promises, units
+from ideal_dispatch.service.clock import moment_text, to_millisecond
+from ideal_dispatch.service.units.unit import AHEAD, Unit
 
 log = logging.getLogger(__name__)
-
-AHEAD = timedelta(seconds=5)
-"""What a moment may be ahead of the clock here; one further ahead came from a wrong clock."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,33 +79,88 @@ def told_units(entry: Entry) -> list[DepotUnits]:
 
 
 class UnitState:
-    """Counts by depot and promises by call, as entries left them."""
+    """Counts by depot, units one by one, and promises by call, as entries left them.
 
-    def __init__(self, told: Iterable[DepotUnits] = (), promised: Iterable[Promise] = ()) -> None:
+    ``gone`` says when units left the fleet: of entries that come late, those before that count for
+    nothing.
+    """
+
+    def __init__(
+        self,
+        told: Iterable[DepotUnits] = (),
+        promised: Iterable[Promise] = (),
+        fleet: Iterable[Unit] = (),
+        gone: Mapping[str, datetime] | None = None,
+    ) -> None:
         self.told = {one.depot: one for one in told}
+        self.fleet = {one.id: one for one in fleet}
+        self.gone = dict(gone or {})
         self.promises = Promises(promised)
+
+    @property
+    def counts(self) -> dict[str, DepotUnits]:
+        """Free units of every start: of depots as told, and of each unit one or none."""
+        single = {
+            one.id: DepotUnits(one.id, int(one.free), one.turned_at) for one in self.fleet.values()
+        }
+        return {**self.told, **single}
 
     def take(self, entry: Entry) -> None:
         """Know what an entry tells or promises, unless something newer is known."""
         self.promises.take(entry)
         for told in told_units(entry):
             self.put(told)
+        found, gone = recorded_fleet(entry)
+        self.merge_fleet(found)
+        for unit_id in gone:
+            self.remove(unit_id, to_millisecond(entry.at))
+
+    def merge_fleet(self, units: Iterable[Unit]) -> None:
+        """Know what is told of units, unless something newer is known."""
+        now = clock.now()
+        for unit in units:
+            if not self._left(unit, now):
+                self.fleet[unit.id] = unit.merged(self.fleet.get(unit.id), now)
+                if self.gone.get(unit.id, unit.since) > unit.since:  # the clock went back since
+                    self.gone[unit.id] = unit.since
+
+    def remove(self, unit_id: str, at: datetime) -> None:
+        """Know that a unit left the fleet, unless what it does began later."""
+        now, known = clock.now(), self.gone_at(unit_id)
+        at = now if at > now + AHEAD else at  # of a clock that is ahead, or was
+        self.gone[unit_id] = at if known is None else max(at, known)
+        unit = self.fleet.get(unit_id)
+        if unit is not None and self._left(unit, now):
+            del self.fleet[unit_id]
+
+    def gone_at(self, unit_id: str) -> datetime | None:
+        """When a unit left the fleet; None where it did not, or the clock went back since."""
+        at = self.gone.get(unit_id)
+        return at if at is not None and at <= clock.now() + AHEAD else None
+
+    def _left(self, unit: Unit, now: datetime) -> bool:
+        """Whether a unit left the fleet since it began what it does."""
+        at = self.gone_at(unit.id)
+        return at is not None and (unit.since < at or unit.since > now + AHEAD)
 
     def put(self, told: DepotUnits) -> None:
         """Know one count, unless a newer one is known."""
-        if told.replaces(self.told.get(told.depot), datetime.now(UTC)):
+        if told.replaces(self.told.get(told.depot), clock.now()):
             self.told[told.depot] = told
 
     def merge(self, others: "UnitState") -> None:
         """Know what others know, unless it is older."""
         for told in others.told.values():
             self.put(told)
+        for unit_id, at in others.gone.items():
+            self.remove(unit_id, at)
+        self.merge_fleet(others.fleet.values())
         self.promises.merge(others.promises)
 
     def refusal(self, entry: Entry) -> PromisedUnits | OutdatedUnits | None:
         """Why an entry cannot come on record: its units are gone, or its counts are old."""
-        now = datetime.now(UTC)
-        if short := self.promises.short(entry, self.told, now):
+        now = clock.now()
+        if short := self.promises.short(entry, self.counts, now):
             return PromisedUnits(entry, short)
         for told in told_units(entry):
             newer = self.told.get(told.depot)
@@ -114,12 +177,14 @@ class UnitState:
 _ALL = sa.select(*(promises.c[field.name] for field in fields(Promise))).order_by(
     promises.c.call_id, promises.c.place
 )
-_TOLD_AT = sa.select(units.c.updated_at).where(units.c.depot == promises.c.depot).scalar_subquery()
+_TURNED_AT = sa.select(fleet_units.c.turned_at).where(fleet_units.c.id == promises.c.start)
+_COUNTED_AT = sa.select(units.c.updated_at).where(units.c.depot == promises.c.start)
+_TOLD_AT = sa.func.coalesce(_TURNED_AT.scalar_subquery(), _COUNTED_AT.scalar_subquery())
 _OF_SOME = _ALL.where(
     sa.or_(
         promises.c.call_id.in_(sa.bindparam("calls", expanding=True)),
         sa.and_(  # less what cannot hold: most calls of the last hours sent a unit
-            promises.c.depot.in_(sa.bindparam("depots", expanding=True)),
+            promises.c.start.in_(sa.bindparam("depots", expanding=True)),
             promises.c.ends_at > sa.bindparam("now"),
             promises.c.kind != sa.bindparam("but"),
             sa.or_(
@@ -143,7 +208,7 @@ class UnitTables:
     """
 
     def __init__(self, connection: Connection, entries: Sequence[Entry]) -> None:
-        self._connection, self._now = connection, datetime.now(UTC)
+        self._connection, self._now = connection, clock.now()
         taking = [takes for entry in entries if entry.promising and (takes := claims(entry))]
         depots = {depot for takes in taking for depot in takes["advised"]}
         calls = {
@@ -157,7 +222,11 @@ class UnitTables:
         told: list[DepotUnits] = []
         if depots or any(entry.kind == "units" for entry in entries):
             told = _read_told(connection)
-        self.before, self.state = UnitState(told, found), UnitState(told, found)
+        ids = depots | concerned(entries)
+        fleet = read_fleet(connection, ids) if ids else []
+        gone = read_gone(connection, ids) if ids else {}
+        self.before = UnitState(told, found, fleet, gone)
+        self.state = UnitState(told, found, fleet, gone)
 
     def keep(self, *, clean: bool) -> None:
         """Write what changed; remove promises that ended, too, if ``clean``."""
@@ -179,12 +248,15 @@ class UnitTables:
             if told is not self.before.told.get(depot):
                 self._connection.execute(sa.delete(units).where(units.c.depot == depot))
                 self._connection.execute(sa.insert(units), columns(told))
+        keep_fleet(self._connection, self.before.fleet, self.state.fleet)
+        keep_gone(self._connection, self.before.gone, self.state.gone)
 
 
 def read_units(connection: Connection) -> UnitState:
     """All that the tables hold."""
     promised = [Promise(*found) for found in connection.execute(_ALL)]
-    return UnitState(_read_told(connection), promised)
+    fleet, gone = read_fleet(connection), read_gone(connection)
+    return UnitState(_read_told(connection), promised, fleet, gone)
 
 
 def _read_told(connection: Connection) -> list[DepotUnits]:

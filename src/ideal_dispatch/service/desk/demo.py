@@ -1,10 +1,20 @@
 """The service without any configuration: the embedded city, for a look around."""
 
 import json
+import tempfile
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
 
 from ideal_dispatch.cities import HARBOUR_MODEL, HARBOUR_STEM
 from ideal_dispatch.service import settings as tables
+from ideal_dispatch.service.clock import ClockTable
 from ideal_dispatch.service.tokens import new_token
+
+MORNING = "2025-03-19T07:30:00+08:00"
+"""The rush hour of a training day that was recorded from midnight to midnight."""
+
+_AT_HAND_S = 10.0  # real seconds in which a person can answer an advice, and in which news are new
 
 
 def demo() -> tuple[tables.ServiceSettings, str]:
@@ -24,3 +34,21 @@ def demo() -> tuple[tables.ServiceSettings, str]:
         demo=True,
     )
     return settings, token
+
+
+def living(speed: float) -> tuple[tables.ServiceSettings, str]:
+    """The same on a clock of that speed, which begins in a morning rush; all calls are told to it.
+
+    An advice holds, and a position is new, for as long as a person at the desk needs to act. Its
+    record is new every time, for its clock begins anew: it lies with the temporary files.
+    """
+    settings, token = demo()
+    server, units = settings.server, settings.units
+    scaled_s = _AT_HAND_S * speed
+    return replace(
+        settings,
+        server=replace(server, expiry_s=max(server.expiry_s, scaled_s)),
+        units=replace(units, position_stale_s=max(units.position_stale_s, scaled_s)),
+        clock=ClockTable(MORNING, datetime.now(UTC), speed),
+        folder=Path(tempfile.mkdtemp(prefix="ideal-simulate-")),
+    ), token

@@ -63,7 +63,8 @@ class Hub:
             yield b"retry: 2000\n: welcome\n\n"
             while True:
                 try:
-                    message = await asyncio.wait_for(queue.get(), ping_s)
+                    async with asyncio.timeout(ping_s):
+                        message = await queue.get()
                 except TimeoutError:
                     message = b": ping\n\n"
                 if message is None:

@@ -51,30 +51,68 @@ class Route(BaseModel):
     roads: list[str]
 
 
+class StartOut(BaseModel):
+    """Where an ambulance starts: at its depot, or on the road where it was seen ``age_s`` ago."""
+
+    lon: float
+    lat: float
+    on_road: bool
+    age_s: float | None
+
+
+class TrafficOut(BaseModel):
+    """Seconds of the fastest way of an ambulance by the live router, and those of the forecast."""
+
+    router_s: float
+    forecast_s: float
+
+
 class PrimaryOut(BaseModel):
-    """Who goes first."""
+    """Who goes first; ``depot`` is its station, wherever it starts.
+
+    ``traffic`` is null where no live router answered.
+    """
 
     depot: str
     unit: str | None
+    start: StartOut | None = None
     route: Route
     chosen_by: Literal["cad", "router"]
+    traffic: TrafficOut | None = None
 
 
 class SecondOut(BaseModel):
-    """Who could go second, and how different its way is; ``follow`` edges are to be kept to."""
+    """Who could go second, and how different its way is; shown also where it should stay.
+
+    It should keep to the first ``follow`` edges of its route.
+    """
 
     depot: str
+    unit: str | None = None
+    start: StartOut | None = None
     units: int
     route: Route
     overlap: float
     shared_edges: list[int]
     follow: int
+    traffic: TrafficOut | None = None
+
+
+class ConsideredOut(BaseModel):
+    """A unit that could go from where it was seen on the road, and the seconds of its way."""
+
+    depot: str
+    unit: str
+    start: StartOut
+    quoted_s: float
 
 
 class SoonerUnitOut(BaseModel):
-    """A free unit that is expected so many seconds sooner than the primary.
+    """A free unit that, leaving now, is expected so many seconds sooner than the primary.
 
-    ``probability`` is that of its arriving before the primary at all.
+    ``probability`` is that of its arriving before the primary at all. The primary is taken to
+    have left at ``received_at``. Only a unit that is more than ``sooner_s`` of the policy (30 by
+    default) sooner and 80 % sure is named.
     """
 
     depot: str
@@ -200,7 +238,14 @@ class ResponseOut(BaseModel):
 
 
 class Recommendation(BaseModel):
-    """An advice, or an honest ``no_advice``."""
+    """An advice, or an honest ``no_advice``.
+
+    Of two answers for a call the one with the later ``asked_at`` stands, until ``expires_at``.
+    ``gain_s`` are the seconds that a second is expected to save, ``gain_survival`` what that is in
+    survival, ``radius`` is the size of the scenario set, and ``closures`` are those in force.
+    ``considered`` are the units on the road that were weighed.
+    ``degraded`` says why the advice is less than it could be, or is none, the most serious first.
+    """
 
     id: str
     call_id: str
@@ -217,6 +262,7 @@ class Recommendation(BaseModel):
     location: Place
     primary: PrimaryOut | None
     second: SecondOut | None
+    considered: list[ConsideredOut] = []
     sooner_unit: SoonerUnitOut | None = None
     gain_s: float | None
     gain_survival: float | None
@@ -227,6 +273,7 @@ class Recommendation(BaseModel):
     nominal: Nominal
     explanation: ExplanationOut
     degraded: list[Remark]
+    closures: list[str] = []
     data_ages: Ages
     versions: Versions
     latency_ms: float
@@ -262,8 +309,26 @@ class DepotOut(BaseModel):
     units: int
 
 
+class ClockOut(BaseModel):
+    """The service's moment, and how many of its seconds pass in a real one."""
+
+    now: datetime
+    speed: float
+
+
+class CoverOut(BaseModel):
+    """How far the next call is from help: the drive of the nearest free unit to a junction.
+
+    Half of all junctions are reached within ``median_s``, nine of ten within ``p90_s``; null
+    where closed roads cut off so many that they are not.
+    """
+
+    median_s: float | None
+    p90_s: float | None
+
+
 class CityOut(BaseModel):
-    """The city of this service."""
+    """The city of this service; ``units`` are told as counts of depots, or one by one."""
 
     name: str
     depots: list[DepotOut]
@@ -271,6 +336,9 @@ class CityOut(BaseModel):
     bounds: tuple[float, float, float, float]
     time_zone: str
     simulated: bool
+    clock: ClockOut
+    units: Literal["counts", "fleet"]
+    cover: CoverOut | None
 
 
 class SessionOut(BaseModel):

@@ -14,7 +14,7 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import Receive, Scope, Send
 
 from ideal_dispatch import __version__
-from ideal_dispatch.service.http import refusals, routes
+from ideal_dispatch.service.http import fleet, refusals, routes
 from ideal_dispatch.service.http.protection import Protection
 from ideal_dispatch.service.http.server import ready_or_ended
 from ideal_dispatch.service.http.simulation import Simulator
@@ -92,6 +92,7 @@ def create_app(settings: ServiceSettings, solver: SolverPool) -> FastAPI:
         Protection,
         service=service,
         calls={routes.ASK: limits.body_bytes, routes.EIDO: limits.eido_bytes},
+        lists={fleet.FLEET: limits.eido_bytes},
         strangers={routes.SESSION: SESSION_BYTES},
     )
     return app

@@ -1,4 +1,4 @@
-"""NENA EIDO (NENA-STA-021.1) → a request of ours.
+"""NENA EIDO (NENA-STA-021.1) → a request of ours, and news of units.
 
 An EIDO is JSON whose components are named by ``$id`` and pointed at by
 ``$ref``; its locations are PIDF-LO documents, XML inside JSON strings.
@@ -6,6 +6,8 @@ An EIDO is JSON whose components are named by ``$id`` and pointed at by
 
 import re
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from datetime import datetime, timedelta
 from typing import Any
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element, XMLParser
@@ -13,9 +15,14 @@ from xml.etree.ElementTree import Element, XMLParser
 from pydantic import ValidationError
 
 from ideal_dispatch.errors import InputError
+from ideal_dispatch.service import clock
+from ideal_dispatch.service.clock import moment_text
 from ideal_dispatch.service.http.schemas import RecommendationRequest, first_fault
+from ideal_dispatch.service.units.statuses import StatusCodes
+from ideal_dispatch.service.units.unit import AHEAD, FREE, Status
 
 _XML_BYTES = 200_000
+_OLDEST_NEWS = timedelta(days=1)
 _GML, _GS = "{http://www.opengis.net/gml}", "{http://www.opengis.net/pidflo/1.0}"
 _REACH = {  # shapes with one middle, and the element that says how far around it
     f"{_GML}Point": None,
@@ -28,16 +35,19 @@ _METRE = "urn:ogc:def:uom:EPSG::9001"
 
 
 def request_of(
-    document: Mapping[str, Any], is_depot: Callable[[str], bool] = lambda name: True
+    document: Mapping[str, Any],
+    is_depot: Callable[[str], bool] = lambda name: True,
+    is_unit: Callable[[str], bool] = lambda name: False,
 ) -> RecommendationRequest:
     """The request that an EIDO stands for, or one line on what it lacks.
 
-    The primary is the first dispatched resource of a depot of ours: of the
-    resources that ``dispatchComponent`` refers to, the first whose location is
-    described by a depot's name, or whose own name is one (an alias, such as a
-    call sign, counts). Resources of others, such as the police, are passed over.
+    The primary is the first dispatched resource that is a unit of the fleet or of
+    a depot of ours: of the resources that ``dispatchComponent`` refers to, the
+    first whose name is a unit's, whose location is described by a depot's name, or
+    whose own name is one (an alias, such as a call sign, counts). Resources of
+    others, such as the police, are passed over.
     """
-    components = {component["$id"]: component for component in _named(document)}
+    components = _components(document)
     incident = _one(document.get("incidentComponent"), components, "incidentComponent")
     call_id = incident.get("incidentTrackingIdentifier")
     if not isinstance(call_id, str):
@@ -52,12 +62,85 @@ def request_of(
             "call_id": call_id,
             "received_at": stamp,
             "location": _place(location.get("locationByValue")),
-            "primary": _primary(document, components, is_depot),
+            "primary": _primary(document, components, is_depot, is_unit),
             "note": ", ".join(str(one) for one in kinds if one is not None)[:2000] or None,
         })  # fmt: skip
     except ValidationError as error:
         where, words = first_fault(error.errors())
         raise InputError(f"EIDO: {where}: {words}") from None
+
+
+def news_of(
+    document: Mapping[str, Any], is_unit: Callable[[str], bool], codes: StatusCodes | None = None
+) -> list[dict[str, Any]]:
+    """What an EIDO tells of units of the fleet, as news of ``PUT /v1/fleet/units``.
+
+    A unit is a resource of ``emergencyResourceComponent`` whose name ``is_unit``
+    knows. Its status is the first that ``codes`` know of ``unitStatusInternal``,
+    ``secondaryUnitStatusRegistryText`` and ``primaryUnitStatusRegistryText``: from
+    the centre's own code to the coarsest word. Its place is the location by value
+    of ``unitLocationReference``. Each is as of its component's
+    ``lastUpdateTimeStamp``, or the document's. What has no time, is not of the
+    last day or cannot be read is left out: none of it is a reason to refuse a call.
+
+    The names are those of NENA-STA-021.1a. Its registries of statuses are not
+    shipped: a word of theirs counts where it is one of ours, or in ``[units] codes``.
+    """
+    components, codes = _components(document), codes or StatusCodes()
+    incident = next(_all(document.get("incidentComponent"), components), {})
+    sent = [id(resource) for resource in _dispatched(document, components)]
+    news: dict[tuple[str, str], dict[str, Any]] = {}
+    for resource in _all(document.get("emergencyResourceComponent"), components):
+        unit = resource.get("emergencyResourceName")
+        if not (isinstance(unit, str) and is_unit(unit)):
+            continue
+        told: list[tuple[Mapping[str, Any], dict[str, Any]]] = []
+        if (status := _status(resource, codes)) is not None:
+            call = incident.get("incidentTrackingIdentifier")
+            on_call = id(resource) in sent and status not in FREE and isinstance(call, str)
+            told.append((resource, {"status": status, **({"call_id": call} if on_call else {})}))
+        locations = _all(resource.get("unitLocationReference"), components)
+        told += [(location, _unit_place(location)) for location in locations]
+        for component, values in told:
+            at = _recent([component, resource, document])
+            if values and at is not None:
+                news.setdefault((unit, at), {"id": unit, "at": at}).update(values)
+    return list(news.values())
+
+
+def _status(resource: Mapping[str, Any], codes: StatusCodes) -> Status | None:
+    names = ("unitStatusInternal", "secondaryUnitStatusRegistryText",
+             "primaryUnitStatusRegistryText")  # fmt: skip
+    for name in names:
+        given = resource.get(name)
+        for text in given if isinstance(given, list) else [given]:
+            with suppress(InputError):
+                if isinstance(text, str) and (status := codes.status(text)) is not None:
+                    return status
+    return None
+
+
+def _unit_place(location: Mapping[str, Any]) -> dict[str, Any]:
+    try:
+        place = _place(location.get("locationByValue"))
+    except InputError:
+        return {}
+    lon, lat = place["lon"], place["lat"]
+    return {"lon": lon, "lat": lat} if abs(lon) <= 180 and abs(lat) <= 90 else {}
+
+
+def _recent(components: list[Mapping[str, Any]]) -> str | None:
+    """The time stamp of the first that has one, if it is of the last day."""
+    stamp = next((c["lastUpdateTimeStamp"] for c in components if "lastUpdateTimeStamp" in c), None)
+    try:
+        at, now = datetime.fromisoformat(stamp or ""), clock.now()
+        return moment_text(at) if now - _OLDEST_NEWS <= at <= now + AHEAD else None
+    except (TypeError, ValueError, OverflowError):  # no text, no moment, no zone
+        return None
+
+
+def _components(document: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    return {component["$id"]: component for component in _named(document)}
 
 
 def _named(value: Any) -> Iterator[Mapping[str, Any]]:
@@ -73,17 +156,28 @@ def _named(value: Any) -> Iterator[Mapping[str, Any]]:
 
 
 def _primary(
-    document: Mapping[str, Any], components: Mapping[str, Any], is_depot: Callable[[str], bool]
+    document: Mapping[str, Any],
+    components: Mapping[str, Any],
+    is_depot: Callable[[str], bool],
+    is_unit: Callable[[str], bool],
 ) -> dict[str, Any] | None:
-    for dispatch in _all(document.get("dispatchComponent"), components):
-        for resource in _all(dispatch.get("emergencyResourceReference"), components):
-            unit = resource.get("emergencyResourceName")
-            places = _all(resource.get("unitLocationReference"), components)
-            stations = [place.get("locationDescriptionText") for place in places]
-            for depot in (*stations, unit):
-                if isinstance(depot, str) and depot and is_depot(depot):
-                    return {"depot": depot, "unit": unit if isinstance(unit, str) else None}
+    for resource in _dispatched(document, components):
+        unit = resource.get("emergencyResourceName")
+        if isinstance(unit, str) and is_unit(unit):
+            return {"unit": unit}
+        places = _all(resource.get("unitLocationReference"), components)
+        stations = [place.get("locationDescriptionText") for place in places]
+        for depot in (*stations, unit):
+            if isinstance(depot, str) and depot and is_depot(depot):
+                return {"depot": depot, "unit": unit if isinstance(unit, str) else None}
     return None
+
+
+def _dispatched(
+    document: Mapping[str, Any], components: Mapping[str, Any]
+) -> Iterator[Mapping[str, Any]]:
+    for dispatch in _all(document.get("dispatchComponent"), components):
+        yield from _all(dispatch.get("emergencyResourceReference"), components)
 
 
 def _all(value: Any, components: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:

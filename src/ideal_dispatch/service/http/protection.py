@@ -72,15 +72,21 @@ class Protection:
 
     No body of a stranger is read, except at the paths of ``strangers``. What is posted to
     ``calls`` needs a slot: where none is free, nothing is read either; it is taken once the
-    body is there. Both say how many bytes a body may have there; elsewhere the settings do.
+    body is there. They and ``lists`` say how many bytes a body may have there; elsewhere the
+    settings do.
     """
 
     def __init__(
-        self, app: ASGIApp, service: Service, calls: Mapping[str, int], strangers: Mapping[str, int]
+        self,
+        app: ASGIApp,
+        service: Service,
+        calls: Mapping[str, int],
+        lists: Mapping[str, int],
+        strangers: Mapping[str, int],
     ) -> None:
         self._app, self._service = app, service
         self._calls, self._strangers = calls, strangers
-        self._bytes = {**calls, **strangers}
+        self._bytes = {**calls, **lists, **strangers}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""

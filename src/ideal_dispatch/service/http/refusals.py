@@ -12,7 +12,13 @@ from starlette.responses import Response
 
 from ideal_dispatch.errors import IdealError, InputError
 from ideal_dispatch.service.admission import RETRY_AFTER_S, BusyError, StartingError
-from ideal_dispatch.service.audit.record import NotRecordedError, OutdatedUnits, StoreError
+from ideal_dispatch.service.audit.record import (
+    NotRecordedError,
+    OutdatedUnits,
+    PromisedUnits,
+    StoreError,
+    UncheckedPromises,
+)
 from ideal_dispatch.service.http.answer_schemas import ErrorAnswer
 from ideal_dispatch.service.http.schemas import first_fault
 from ideal_dispatch.service.recommender import KeyUsedError
@@ -22,6 +28,11 @@ from ideal_dispatch.service.tokens import NotKnownError, TooManyFailuresError
 
 log = logging.getLogger(__name__)
 
+
+class ToldOneByOneError(IdealError):
+    """Counts of depots, where the centre tells of its units."""
+
+
 _RETRY = {"Retry-After": str(RETRY_AFTER_S)}
 _STATUS: Mapping[type[Exception], tuple[int, str, Mapping[str, str]]] = {
     NotKnownError: (401, "unauthorized", {"WWW-Authenticate": "Bearer"}),
@@ -30,10 +41,13 @@ _STATUS: Mapping[type[Exception], tuple[int, str, Mapping[str, str]]] = {
     ExpiredError: (409, "advice_expired", {}),
     SupersededError: (409, "advice_superseded", {}),
     OutdatedUnits: (409, "count_outdated", {}),
+    PromisedUnits: (409, "unit_promised", {}),
+    ToldOneByOneError: (409, "units_told_one_by_one", {}),
     BusyError: (503, "busy", _RETRY),
     StartingError: (503, "starting", _RETRY),
     SolverLostError: (503, "solver_lost", _RETRY),
     NotRecordedError: (503, "not_recorded", _RETRY),
+    UncheckedPromises: (503, "audit_unavailable", _RETRY),
     StoreError: (503, "audit_unavailable", _RETRY),
     InputError: (422, "invalid", {}),
 }
@@ -49,8 +63,8 @@ _MEANINGS = {
     403: "the token's role may not do this",
     404: "there is none",
     408: "the body came too slowly",
-    409: "the key came with another body for this call, the advice no longer stands, or a newer "
-    "count of units is known",
+    409: "the key came with another body for this call, the advice no longer stands, a newer "
+    "count of units is known, units are told one by one, or a unit is promised to another call",
     413: "the body is too large",
     415: "the body is not in UTF-8",
     422: "the request makes no sense; `where` names the field",

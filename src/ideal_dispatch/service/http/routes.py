@@ -1,36 +1,45 @@
 """The API: advice and what dispatchers do with it, units, what a desk needs, and health."""
 
+import asyncio
 import re
-from datetime import UTC, datetime, timedelta
+from contextlib import suppress
+from datetime import timedelta
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Depends, Header, Path, Query, Request
+from pydantic import ValidationError
 from pydantic_core import to_json
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
-from ideal_dispatch.errors import InputError
+from ideal_dispatch.errors import IdealError, InputError
+from ideal_dispatch.service import clock
 from ideal_dispatch.service.admission import BusyError
-from ideal_dispatch.service.audit.units import AHEAD, DepotUnits
-from ideal_dispatch.service.http import access, answer_schemas, schemas
+from ideal_dispatch.service.audit.units import DepotUnits
+from ideal_dispatch.service.clock import moment_text
+from ideal_dispatch.service.http import access, answer_schemas, closures, dispatches, fleet, schemas
 from ideal_dispatch.service.http.access import Caller, Dispatcher, Reader, Serving, still_there
 from ideal_dispatch.service.http.answer_schemas import Health, Recommendation, SessionOut, UnitsOut
-from ideal_dispatch.service.http.eido import request_of
+from ideal_dispatch.service.http.eido import news_of, request_of
+from ideal_dispatch.service.http.fleet import UnitNewsIn
 from ideal_dispatch.service.http.protection import SLOT
-from ideal_dispatch.service.http.refusals import BODY, documented
+from ideal_dispatch.service.http.refusals import BODY, ToldOneByOneError, documented
 from ideal_dispatch.service.http.simulation import Simulator
 from ideal_dispatch.service.observations import CONTENT_TYPE
+from ideal_dispatch.service.units.unit import AHEAD
 
 ASK, EIDO, UNITS = "/v1/recommendations", "/v1/incidents/eido", "/v1/units"
 SESSION, SIMULATED = "/v1/session", "/v1/simulated-calls"
 
-calls, units, desk, health = PARTS = [
+calls, units, desk, health = OWN = [
     APIRouter(tags=[tag]) for tag in ("recommendations", "units", "desk", "health")
 ]
+PARTS = [calls, units, fleet.router, dispatches.router, closures.router, desk, health]
 
 _NEWS = timedelta(days=30)  # older counts are none
 _PRINTABLE = re.compile(r"[ -~]{1,200}")  # keys
 _SESSION_S = 12 * 3600
+_NEWS_S = 0.3  # of a call's time, for recording what its EIDO tells of units
 
 Id = Annotated[str, Path(min_length=1, max_length=64, pattern=r"^[0-9a-z]+$")]
 Key = Annotated[str | None, Header(alias="Idempotency-Key", max_length=200)]
@@ -82,10 +91,22 @@ async def eido(
 ) -> Json:
     """Advice for a NENA EIDO (NENA-STA-021.1): its incident and its location by value.
 
-    The primary is the first dispatched resource that is of a depot of ours; where there is none,
-    the router chooses one. Free units are those of PUT /v1/units.
+    The primary is the first dispatched resource that is a unit of the fleet or of a depot of ours;
+    where there is none, the router chooses one. What the document tells of units of the fleet is
+    known before the advice, unless it makes no sense. Free units are those of PUT /v1/units or
+    PUT /v1/fleet/units.
     """
-    request = request_of(document, service.recommender.names.knows)
+
+    def is_unit(name: str) -> bool:
+        return service.ledger.units.find(name) is not None
+
+    request = request_of(document, service.recommender.names.knows, is_unit)
+    if news := news_of(document, is_unit, fleet.status_codes(service)):
+        with suppress(IdealError, ValidationError, TimeoutError):  # the call comes first
+            async with asyncio.timeout(_NEWS_S):
+                known = service.ledger.units
+                told = [{**one, "id": unit.id} for one in news if (unit := known.find(one["id"]))]
+                await fleet.tell([UnitNewsIn(**one) for one in told], service, caller.name)
     return await recommend(request, asked, service, caller, key)
 
 
@@ -158,7 +179,9 @@ async def tell(told: Told, service: Serving, caller: Caller) -> JSONResponse:
     A count older than the one that is known is refused with 409, one that is more than 5 s ahead
     of the clock here with 422; no count is changed then.
     """
-    names, now = service.recommender.names, datetime.now(UTC)
+    if service.ledger.units.fleet:
+        raise ToldOneByOneError("units are told one by one here; use PUT /v1/fleet/units")
+    names, now = service.recommender.names, clock.now()
     counts: dict[str, schemas.UnitsIn] = {}
     for one in told:
         depot = names.find(one.depot)
@@ -236,6 +259,9 @@ async def city(service: Serving, reader: Reader) -> JSONResponse:
         "bounds": [west, south, east, north],
         "time_zone": facts.time_zone,
         "simulated": service.settings.demo,
+        "clock": {"now": moment_text(clock.now()), "speed": clock.speed()},
+        "units": "fleet" if service.ledger.units.fleet else "counts",
+        "cover": await service.cover(),
     })  # fmt: skip
 
 
@@ -259,7 +285,8 @@ async def network(request: Request, service: Serving, reader: Reader) -> Respons
 async def events(service: Serving, reader: Reader) -> StreamingResponse:
     """What happens, as it happens: server-sent events.
 
-    Events are `recommendation`, `response`, `units` and `health`; a ping comes every 5 s.
+    Events are `recommendation`, `response`, `units`, `fleet`, `dispatch`, `closures` and `health`;
+    a ping comes every 5 s.
     """
     if service.hub.full:
         raise BusyError("too many desks listen; close some")

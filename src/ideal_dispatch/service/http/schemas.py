@@ -37,7 +37,7 @@ def _plain_zone(at: datetime) -> datetime:
     return at.replace(tzinfo=timezone(offset))
 
 
-def _plain_text(value: Any) -> Any:
+def plain_text(value: Any) -> Any:
     """Text that every store can keep: no NUL, no half characters."""
     if isinstance(value, str) and unstorable(value):
         raise ValueError("a NUL or half a character is in this text")
@@ -48,18 +48,18 @@ Moment = Annotated[AwareDatetime, Field(strict=False), BeforeValidator(_as_text)
 Number = Annotated[float, Field(allow_inf_nan=False)]
 
 # limits come first, so that the schema tells them
-CallId = Annotated[str, Field(min_length=1, max_length=128), BeforeValidator(_plain_text)]
-Name = Annotated[str, Field(min_length=1, max_length=LONGEST_NAME), BeforeValidator(_plain_text)]
-Note = Annotated[str, Field(max_length=2000), BeforeValidator(_plain_text)]
+CallId = Annotated[str, Field(min_length=1, max_length=128), BeforeValidator(plain_text)]
+Name = Annotated[str, Field(min_length=1, max_length=LONGEST_NAME), BeforeValidator(plain_text)]
+Note = Annotated[str, Field(max_length=2000), BeforeValidator(plain_text)]
 
 
-class _In(BaseModel):
+class In(BaseModel):
     """What comes in: unknown keys are mistakes, and numbers are no texts."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
-class Location(_In):
+class Location(In):
     """Where the patient is. Beyond the limits it is longitude and latitude swapped, or wrong."""
 
     lon: Number = Field(ge=-180, le=180)
@@ -77,10 +77,14 @@ class Location(_In):
         return values
 
 
-class Primary(_In):
-    """The ambulance that the agency sends: its depot, and its path as edges or as a polyline."""
+class Primary(In):
+    """The ambulance that the agency sends: its depot or its unit, and its path.
 
-    depot: Name
+    The depot may be left out where the unit was told of by PUT /v1/fleet/units. The path comes as
+    edges or as a polyline.
+    """
+
+    depot: Name | None = None
     unit: Name | None = None
     edges: Annotated[list[int], Field(max_length=20_000)] | None = None
     polyline: Annotated[str, Field(max_length=65_536)] | None = None
@@ -89,17 +93,19 @@ class Primary(_In):
     def _one_path(self) -> "Primary":
         if self.edges is not None and self.polyline is not None:
             raise ValueError("edges and polyline both name the path; give one of them")
+        if self.depot is None and self.unit is None:
+            raise ValueError("name the depot or the unit of the primary")
         return self
 
 
-class DepotCount(_In):
+class DepotCount(In):
     """Units that are free at a depot now, one already sent to this call not counted."""
 
     name: Name
     units: int = Field(ge=0, le=1000)
 
 
-class WeatherIn(_In):
+class WeatherIn(In):
     """Weather that the caller knows better than our source."""
 
     temperature_c: Number | None = Field(default=None, ge=-90, le=60)
@@ -109,7 +115,7 @@ class WeatherIn(_In):
     pressure_hpa: Number | None = Field(default=None, ge=850, le=1100)
 
 
-class ContextIn(_In):
+class ContextIn(In):
     """What is known about the moment beside the clock."""
 
     weather: WeatherIn | None = None
@@ -126,7 +132,7 @@ REQUEST_EXAMPLE: JsonDict = {
 }
 
 
-class RecommendationRequest(_In):
+class RecommendationRequest(In):
     """A call. ``primary`` null: we choose one by the router, and say so.
 
     ``depots`` left out: the units last told by PUT /v1/units, without the
@@ -163,7 +169,7 @@ class RecommendationRequest(_In):
         )
 
 
-class HumanResponse(_In):
+class HumanResponse(In):
     """What the dispatcher did with the advice."""
 
     model_config = ConfigDict(
@@ -183,7 +189,7 @@ class HumanResponse(_In):
         return self
 
 
-class UnitsIn(_In):
+class UnitsIn(In):
     """All units that are free at a depot, now or at ``updated_at``."""
 
     depot: Name
@@ -191,14 +197,14 @@ class UnitsIn(_In):
     updated_at: Moment | None = None
 
 
-class SimulatedCalls(_In):
+class SimulatedCalls(In):
     """So many invented calls, one every ``every_s``; zero calls stop the simulation."""
 
     every_s: Number = Field(default=8.0, ge=0.5, le=3600)
     count: int = Field(default=20, ge=0, le=10_000)
 
 
-class SessionIn(_In):
+class SessionIn(In):
     """A token to be kept in a cookie that no script can read."""
 
     token: Annotated[str, Field(min_length=1, max_length=200)] | None = None

@@ -58,7 +58,18 @@ def run(app: FastAPI | str, settings: ServiceSettings, host: str, port: int, wor
 
 
 class _Server(uvicorn.Server):
-    """Tells systemd (``Type=notify``) once it listens: `systemctl restart` waits for that."""
+    """Tells systemd (``Type=notify``) once it listens: `systemctl restart` waits for that.
+
+    It ends the streams of events first: it would wait for them, and then report their end as
+    a failure.
+    """
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        app = self.config.loaded_app
+        while not hasattr(app, "state"):  # what uvicorn puts around it
+            app = app.app
+        app.state.service.hub.close()
+        await super().shutdown(sockets)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)

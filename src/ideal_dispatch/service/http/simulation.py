@@ -25,8 +25,8 @@ class Simulator:
         self._wake = asyncio.Event()
 
     def start(self) -> None:
-        """Begin to wait; on the embedded city, begin to call."""
-        if self._service.settings.demo:
+        """Begin to wait; on the embedded city, begin to call, unless a city lives there."""
+        if self._service.settings.invents:
             self.ask(_FIRST_CALLS, _FIRST_EVERY_S)
         self._service.run(self._run())
 
@@ -59,7 +59,8 @@ class Simulator:
                     log.warning("simulated call: %s", error)
             self._wake.clear()
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._wake.wait(), self._every_s if ready else 0.5)
+                async with asyncio.timeout(self._every_s if ready else 0.5):
+                    await self._wake.wait()
 
     async def call(self) -> RecommendationRequest:
         """The next call."""

@@ -35,9 +35,10 @@ def starting(begun: SolverPool | None = None) -> Iterator[SolverPool]:
 
 def application(settings: "ServiceSettings", solver: SolverPool) -> "FastAPI":
     """The application of this process, or one line that says what is wrong with its settings."""
-    from ideal_dispatch.service import logs
+    from ideal_dispatch.service import clock, logs
 
     logs.configure(settings.server.log_level)
+    clock.use(settings.clock)
     solver.begin(settings)
     from ideal_dispatch.service.http.app import create_app
 

@@ -14,7 +14,8 @@ from ideal_dispatch.errors import IdealError, OffNetworkError, UnreachableError
 from ideal_dispatch.service.settings import ServiceSettings
 from ideal_dispatch.service.solver.api_answer import RouteFields, api_answer, no_advice
 from ideal_dispatch.service.solver.assets import Assets
-from ideal_dispatch.service.solver.case import CaseReader, NoAdviceError
+from ideal_dispatch.service.solver.case import Case, CaseReader, NoAdviceError
+from ideal_dispatch.service.solver.closures import Roads, look_at_closed
 from ideal_dispatch.service.solver.messages import Call, KnownUnits, KnownWeather
 
 log = logging.getLogger(__name__)
@@ -30,6 +31,7 @@ class Adviser:
         self.assets, self.settings = assets, settings
         self.reader = CaseReader(assets, settings)
         self._routes = RouteFields(assets.network)
+        self.roads = Roads(assets.network)
 
     def advise(
         self, call: Call, units: KnownUnits, weather: KnownWeather, due: float
@@ -41,6 +43,7 @@ class Adviser:
         reasons: list[Reason] = []
         try:
             case = self.reader.read(call, units, weather, reasons)
+            case = self._on_open_roads(case, call, reasons)
             wait_s = min(self.settings.traffic.wait_s, _SHARE * (due - time.monotonic()))
             situation = self.assets.traffic.look(case, max(wait_s, 0.0))
             reasons.extend(situation.reasons)
@@ -48,8 +51,9 @@ class Adviser:
             # each call has draws of its own, the same whenever it is asked
             rng = np.random.default_rng([*call.call_id.encode()])
             decision = decided(policy, situation, rng)
+            reasons.extend(self.reader.silence(case, decision))
             answer = Answer.of(decision, getattr(policy, "threshold", None), reasons)
-            return api_answer(call, case, answer, self._routes)
+            return api_answer(call, case, answer, self._routes, self.assets.traffic)
         except NoAdviceError as error:
             why = error.code, str(error)
         except OffNetworkError as error:
@@ -64,6 +68,17 @@ class Adviser:
             words = f"a fault of this program ({type(error).__name__}); it was logged"
             why = "internal_error", words
         return no_advice(call, [why, *reasons])
+
+    def _on_open_roads(self, case: Case, call: Call, reasons: list[Reason]) -> Case:
+        """The case on the roads that closures leave, with what they mean for it."""
+        if not call.closures:
+            return case
+        network = self.roads.open(call.closures)
+        remarks, refusal = look_at_closed(case, network, call.closures)
+        reasons.extend(remarks)
+        if refusal:
+            raise NoAdviceError("unreachable", refusal)
+        return replace(case, network=network)
 
     def _policy(self, call: Call, due: float) -> Policy:
         """The policy with the threshold of the call, and no more time than there is."""

@@ -4,18 +4,19 @@ Processes that answer calls and solve none load this: it imports no numerical mo
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from ideal_dispatch.dispatch.answer import Answer, Reason
-from ideal_dispatch.service.solver.messages import Call
+from ideal_dispatch.service.solver.messages import Call, KnownUnit
 
 if TYPE_CHECKING:
-    from ideal_dispatch.dispatch import Decision
+    from ideal_dispatch.dispatch import Decision, Situation
     from ideal_dispatch.gap.explanation import RoadShare
     from ideal_dispatch.network import Path, RoadNetwork
     from ideal_dispatch.service.solver.case import Case
+    from ideal_dispatch.service.solver.live_traffic import LiveTraffic
 
 _EXPLAINED = 12  # roads by seconds; the others are one row
 
@@ -25,7 +26,9 @@ def no_advice(call: Call, reasons: Sequence[Reason]) -> dict[str, Any]:
     return _empty(call, Answer.none(reasons[0], reasons[1:]))
 
 
-def api_answer(call: Call, case: "Case", answer: Answer, routes: "RouteFields") -> dict[str, Any]:
+def api_answer(
+    call: Call, case: "Case", answer: Answer, routes: "RouteFields", traffic: "LiveTraffic"
+) -> dict[str, Any]:
     """All fields of an advice, or of one that there is not."""
     empty, decision = _empty(call, answer), answer.decision
     if decision is None or answer.refusal is not None:
@@ -33,7 +36,12 @@ def api_answer(call: Call, case: "Case", answer: Answer, routes: "RouteFields") 
     from ideal_dispatch.service.solver.case import oldest_s
 
     situation, second, worth, gap = decision.about, decision.second, decision.worth, decision.gap
-    first, place = situation.stations[decision.primary.station].depot.name, call.location
+    assert case.starts is not None  # a case that was read has them
+    starts, place = case.starts, call.location
+    leaves, other = decision.primary.station, dict[str, Any]()
+    first = _who(situation, leaves, starts.primary(leaves))
+    if second is not None:
+        other = _who(situation, second.station, starts.second(second.station, leaves))
     primary_s, second_s = decision.primary_s, None if worth is None else worth.candidate.expected_s
     if primary_s is None:
         primary_s = situation.expected_s(decision.primary.station, decision.primary.path)
@@ -41,20 +49,27 @@ def api_answer(call: Call, case: "Case", answer: Answer, routes: "RouteFields") 
         second_s = situation.expected_s(second.station, second.path)
     primary_s, second_s = _rounded(primary_s, 3), _rounded(second_s, 3)
     return empty | {
-        "headline": _headline(decision, first),
+        "headline": _headline(decision, first, other),
         "location": {
             "lon": place.lon, "lat": place.lat, "node": situation.incident.node,
             "snapped_m": round(case.snapped_m, 1),
         },
         "primary": {
-            "depot": first,
-            "unit": None if call.primary is None else call.primary.unit,
+            **first,
+            "unit": first["unit"] or (None if call.primary is None else call.primary.unit),
             "route": routes.route(decision.primary.path, primary_s),
             "chosen_by": "router" if call.primary is None else "cad",
+            "traffic": traffic.beside_forecast(situation, leaves),
         },
-        "second": None if second is None else _second(
-            decision, routes.route(second.path, second_s)
-        ),
+        "second": None if second is None else {
+            **_second(decision, other, routes.route(second.path, second_s)),
+            "traffic": traffic.beside_forecast(situation, second.station),
+        },
+        "considered": [
+            {**_who(situation, n, unit), "quoted_s": round(situation.quote(n).duration_s, 1)}
+            for n in situation.available if situation.stations[n].depot.on_road
+            for unit in starts.units[n]
+        ],
         "sooner_unit": None if decision.sooner is None else asdict(decision.sooner),
         "gain_s": None if worth is None else _rounded(worth.gain_s, 3),
         "gain_survival": None if worth is None else _rounded(worth.survival_gain, 6),
@@ -136,6 +151,7 @@ def _empty(call: Call, answer: Answer) -> dict[str, Any]:
             "primary", "second", "sooner_unit", "gain_s", "gain_survival", "gap", "threshold",
             "cost", "radius",
         )),
+        "considered": [],
         "nominal": {"primary_s": None, "second_s": None},
         "explanation": {
             "text": "\n".join(dict.fromkeys(words for _, words in why)), "other_way": None,
@@ -143,20 +159,40 @@ def _empty(call: Call, answer: Answer) -> dict[str, Any]:
             "primary_only": [], "second_only": [], "roads": [], "stress": [],
         },
         "degraded": [asdict(one) for one in answer.remarks],
+        "closures": [one.id for one in call.closures],
         "data_ages": {"traffic_s": None, "weather_s": None, "units_s": None},
     }  # fmt: skip
 
 
-def _headline(decision: "Decision", first: str) -> str:
+def _who(situation: "Situation", start: int, unit: KnownUnit | None) -> dict[str, Any]:
+    """The depot of an ambulance, its unit where that is known, and where it starts."""
+    from ideal_dispatch.service.solver.starts import start_fields
+
+    depot = situation.stations[start].depot
+    return {
+        "depot": depot.home or depot.name,
+        "unit": None if unit is None else unit.id,
+        "start": start_fields(situation.network, depot, unit),
+    }
+
+
+def _headline(decision: "Decision", first: Mapping[str, Any], second: Mapping[str, Any]) -> str:
     """The advice in a line."""
     if decision.second is None or not decision.send_second:
-        return f"The ambulance from {first} is enough"
-    second = decision.about.stations[decision.second.station].depot.name
-    road = ", by another road" if second == first else ""
-    return f"Send a second ambulance from {second}{road}"
+        return f"{_named(first, 'The ambulance')} is enough"
+    road = ", by another road" if decision.same_depot else ""
+    return f"Send {_named(second, 'a second ambulance')}{road}"
 
 
-def _second(decision: "Decision", route: dict[str, Any]) -> dict[str, Any]:
+def _named(who: Mapping[str, Any], ambulance: str) -> str:
+    """An ambulance in words: its unit where that is known, and where it comes from."""
+    if who["unit"] is None:
+        return f"{ambulance} from {who['depot']}"
+    where = f"on the road, of {who['depot']}" if who["start"]["on_road"] else f"from {who['depot']}"
+    return f"{ambulance} {who['unit']} {where}"
+
+
+def _second(decision: "Decision", who: Mapping[str, Any], route: dict[str, Any]) -> dict[str, Any]:
     """Who could go second on a route, and what that has in common with the first's."""
     from ideal_dispatch.dispatch.path_pair import shared
 
@@ -164,7 +200,7 @@ def _second(decision: "Decision", route: dict[str, Any]) -> dict[str, Any]:
     network, path = decision.about.network, decision.second.path
     station = decision.about.stations[decision.second.station]
     return {
-        "depot": station.depot.name,
+        **who,
         "units": station.units,
         "route": route,
         "overlap": _rounded(decision.overlap, 4),

@@ -97,7 +97,7 @@ def load_assets(settings: ServiceSettings, calendar: Calendar | None = None) -> 
         case "forecast":
             traffic = LiveTraffic(network, calendar, model)
         case "recorded":  # the embedded city is worth looking at in its rush hours
-            hours = RUSH_HOURS if settings.demo else ()
+            hours = RUSH_HOURS if settings.invents else ()
             traffic = RecordedLive(network, calendar, model, recording, hours)
         case _:
             router = live_router(settings, network, calendar.time_zone)

@@ -11,12 +11,12 @@ from threading import Lock
 import numpy as np
 
 from ideal_dispatch.context import Calendar, Context
-from ideal_dispatch.context.weather import utc_now
 from ideal_dispatch.dispatch import Incident, Situation, observe
 from ideal_dispatch.dispatch.forecast_router import ForecastRouter
 from ideal_dispatch.errors import IdealError, TrafficServiceError, UnreachableError
 from ideal_dispatch.forecast import Model
 from ideal_dispatch.network import RoadNetwork
+from ideal_dispatch.service import clock
 from ideal_dispatch.service.logs import without_secrets
 from ideal_dispatch.service.settings import ServiceSettings
 from ideal_dispatch.service.solver.case import Case
@@ -24,7 +24,7 @@ from ideal_dispatch.toml_tables import complaints_about
 from ideal_dispatch.traffic.recorded_router import RecordedRouter
 from ideal_dispatch.traffic.recording import RecordedTraffic
 from ideal_dispatch.traffic.routers import ROUTERS, connect_router, load_router
-from ideal_dispatch.traffic.source import RouteQuote, TrafficSource
+from ideal_dispatch.traffic.source import AvoidsEdges, RouteQuote, TrafficSource
 
 log = logging.getLogger(__name__)
 
@@ -61,20 +61,28 @@ class LiveTraffic:
     def look(self, case: Case, wait_s: float) -> Situation:
         """The situation of a call, within so many seconds."""
         context = self.calendar.context(case.incident.at, case.weather)
-        router = ForecastRouter(self.model, self.network, context)
+        router = ForecastRouter(self.model, case.network or self.network, context)
         return self._observed(case, router, case.incident, context)
+
+    def follow(self, case: Case) -> Situation:
+        """The situation of a running dispatch, looked at each second: nobody outside is asked."""
+        return self.look(case, 0.0)
+
+    def beside_forecast(self, situation: Situation, start: int) -> dict[str, float] | None:
+        """Seconds of the way from a start by a live router and by the forecast; None without it."""
+        return None
 
     def _observed(
         self, case: Case, source: TrafficSource, incident: Incident, context: Context
     ) -> Situation:
         """What the source says about a case; the incident may be of a replayed moment."""
-        more = case.alternatives
-        return observe(source, self.network, incident, context, case.ready, alternatives=more)
+        more, network = case.alternatives, case.network or self.network
+        return observe(source, network, incident, context, case.ready, alternatives=more)
 
-    def _without(self, case: Case, why: str) -> Situation:
+    def _without(self, case: Case, why: str, code: str = "traffic_unavailable") -> Situation:
         """The situation by the forecast, with the reason for that."""
         words = f"{why}; the forecast is used"
-        return replace(LiveTraffic.look(self, case, 0.0), reasons=(("traffic_unavailable", words),))
+        return replace(LiveTraffic.look(self, case, 0.0), reasons=((code, words),))
 
 
 @dataclass(eq=False)
@@ -102,7 +110,7 @@ class RecordedLive(LiveTraffic):
                 raise
             self.status = "ready"
         for ahead_s in (0.0, 2 * PREPARE_S):
-            self.router.quote(0, 0, self.moment(utc_now() + timedelta(seconds=ahead_s)))
+            self.router.quote(0, 0, self.moment(clock.now() + timedelta(seconds=ahead_s)))
 
     def moment(self, now: datetime) -> datetime:
         """The recorded moment that stands for ``now``."""
@@ -158,7 +166,8 @@ class RecordedLive(LiveTraffic):
         known = any(value.known for value in case.weather)
         recorded = self.router.recording.context(at)
         context = self.calendar.context(at, case.weather) if known else recorded
-        situation = self._observed(case, self.router, incident, context)
+        router = self.router if case.network is None else self.router.on(case.network)
+        situation = self._observed(case, router, incident, context)
         return replace(situation, reasons=() if self.hours else (_REPLAYED,))
 
 
@@ -167,8 +176,8 @@ class RouterLive(LiveTraffic):
     """A routing service, asked about all depots at once within the time a call can spare.
 
     Where it does not answer for every depot in time, none of its answers is
-    used: a quote and a forecast cannot be compared. ``status`` tells how the
-    last call went.
+    used: a quote and a forecast cannot be compared. Nor is any where one drives over a
+    closed road. ``status`` tells how the last call went.
     """
 
     source: TrafficSource
@@ -189,6 +198,9 @@ class RouterLive(LiveTraffic):
             situation = self._asked(case, wait_s)
             self.status = "ready"
             return situation
+        except _ClosedRoadError as error:
+            self.status = "ready"
+            return self._without(case, str(error), "closed_road")
         except IdealError as error:
             if not isinstance(error, UnreachableError):  # that was an answer
                 self.status = _ROUTER_AWAY
@@ -199,6 +211,21 @@ class RouterLive(LiveTraffic):
             why = f"the router failed ({type(error).__name__}); it was logged"
         return self._without(case, why)
 
+    def follow(self, case: Case) -> Situation:
+        """By the forecast: following would cost the router some requests each second."""
+        return LiveTraffic.look(self, case, 0.0)
+
+    def beside_forecast(self, situation: Situation, start: int) -> dict[str, float] | None:
+        """What the router said of the way from a start, and the forecast."""
+        station = situation.stations[start]
+        if station.quote is None or situation.forecast is not None:
+            return None
+        times_s = self.model.forecast(situation.context, situation.network).nominal_times
+        return {
+            "router_s": round(station.quote.duration_s - station.ahead_s, 1),
+            "forecast_s": round(station.quote.path.time_s(times_s), 1),
+        }
+
     def _asked(self, case: Case, wait_s: float) -> Situation:
         with self._lock:
             self._overdue = {one for one in self._overdue if not one.done()}
@@ -208,7 +235,10 @@ class RouterLive(LiveTraffic):
         asked = [case.ready.depots[number] for number in case.ready.asked]
         names = {depot.node: depot.name for depot in asked}
         where, at = case.incident.node, case.incident.at
-        futures = {node: self._pool.submit(self.source.quote, node, where, at) for node in names}
+        source, closed = self.source, case.network.closed if case.network else ()
+        if closed and isinstance(source, AvoidsEdges):
+            source = source.avoiding(closed)
+        futures = {node: self._pool.submit(source.quote, node, where, at) for node in names}
         wait(futures.values(), wait_s)
         late = [name for node, name in names.items() if not futures[node].done()]
         if late:
@@ -217,8 +247,27 @@ class RouterLive(LiveTraffic):
                 self._overdue |= running
             words = f"the router did not answer within {wait_s:.2g} s about {late[0]}"
             raise TrafficServiceError(words)
+        if closed:
+            _check_open(futures, names, closed)
         context = self.calendar.context(at, case.weather)
         return self._observed(case, _Answers(futures), case.incident, context)
+
+
+class _ClosedRoadError(IdealError):
+    """A router's way drives over a closed road, or it finds none around."""
+
+
+def _check_open(
+    quotes: Mapping[int, Future[RouteQuote]], names: Mapping[int, str], closed: Sequence[int]
+) -> None:
+    """Refuse answers that drive over closed edges, or know no way around them."""
+    for node, future in quotes.items():
+        error = future.exception()
+        if isinstance(error, UnreachableError):  # it may have closed more than we did
+            words = f"the router finds no way around closed roads from {names[node]}"
+            raise _ClosedRoadError(words)
+        if error is None and np.isin(future.result().path.edges, closed).any():
+            raise _ClosedRoadError(f"the router's way from {names[node]} is over a closed road")
 
 
 @dataclass

@@ -41,7 +41,7 @@ def main(descriptor: int, awaited: bool) -> None:
         _step_back()
     service: connection.Connection[Any, Any] = connection.Connection(descriptor)
 
-    from ideal_dispatch.service import logs
+    from ideal_dispatch.service import clock, logs
 
     import_module("ideal_dispatch.service.solver.solver")  # while the settings are still read
     telling = threading.Lock()
@@ -52,6 +52,7 @@ def main(descriptor: int, awaited: bool) -> None:
 
     try:
         settings, calendar = service.recv()
+        clock.use(settings.clock)
         logs.configure(settings.server.log_level)
         solvers: list[Solver] = []
         threading.Thread(target=_load, args=(settings, calendar, tell, solvers)).start()

@@ -148,7 +148,8 @@ class SolverPool:
         for solver in self._solvers:
             if solver.warm:
                 try:
-                    return await asyncio.wait_for(solver.ask(name, given), self._hangs_s)
+                    async with asyncio.timeout(self._hangs_s):
+                        return await solver.ask(name, given)
                 except TimeoutError:
                     raise SolverLostError("the solver hung") from None
         raise SolverLostError("no solver is at work")

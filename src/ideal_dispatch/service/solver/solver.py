@@ -4,9 +4,9 @@ import gc
 import gzip
 import json
 import logging
+import math
 import time
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any
 
@@ -16,21 +16,28 @@ import numpy.typing as npt
 from ideal_dispatch.arrays import FloatArray
 from ideal_dispatch.errors import IdealError, InputError
 from ideal_dispatch.network import Depot, RoadNetwork
+from ideal_dispatch.network.closing import closed_edges
 from ideal_dispatch.network.road_class import ROAD_CLASSES
+from ideal_dispatch.service import clock
 from ideal_dispatch.service.repeated import Repeated
 from ideal_dispatch.service.settings import ServiceSettings
 from ideal_dispatch.service.solver.adviser import Adviser
 from ideal_dispatch.service.solver.assets import Assets
 from ideal_dispatch.service.solver.live_traffic import PREPARE_S
 from ideal_dispatch.service.solver.messages import (
+    MOST_CLOSED,
     Call,
     CityFacts,
+    Closed,
+    Cover,
+    KnownUnit,
     KnownUnits,
     KnownWeather,
     RoadMap,
     Scene,
     Sent,
 )
+from ideal_dispatch.service.solver.reassessing import Reassesser
 
 log = logging.getLogger(__name__)
 
@@ -50,6 +57,8 @@ class Solver:
     ) -> None:
         self.assets, self._changed = assets, changed
         self.adviser = Adviser(assets, settings)
+        self._starts, self._roads = self.adviser.reader.unit_starts, self.adviser.roads
+        self.reassesser = Reassesser(assets, settings, self._starts, self._roads)
         self._invented_calls = InventedCalls(assets.network, assets.depots)
         self.warm = False
         self._traffic_told = "starting"
@@ -79,7 +88,9 @@ class Solver:
         """What answers a question of another process: all that may be asked."""
         if name == "advise":
             return self.adviser.advise
-        if name not in ("road_map", "model_card", "invented_call"):
+        if name == "reassess":
+            return self.reassesser.reassess
+        if name not in ("road_map", "model_card", "invented_call", "cover", "closed_edges"):
             raise InputError(f"{name}: nothing that can be asked")
         found: Callable[..., Any] = getattr(self, name)
         return found
@@ -115,6 +126,35 @@ class Solver:
         from ideal_dispatch.forecast.model_directory import model_card
 
         return model_card(self.assets.model)
+
+    def closed_edges(self, kind: str, drawn: Sequence[Any]) -> list[int]:
+        """The edges that a line or a polygon closes, or those named, checked."""
+        found = closed_edges(self.assets.network, kind, drawn)
+        if len(found) > MOST_CLOSED:
+            raise InputError(
+                f"{kind}: it closes {len(found):,} edges, at most {MOST_CLOSED:,} are possible; "
+                "draw a smaller one, or several"
+            )
+        return found
+
+    def cover(self, free: Sequence[KnownUnit], closures: tuple[Closed, ...]) -> Cover | None:
+        """How far the next call is from these units on open roads; None where there are none."""
+        starts = self._starts.everywhere(free)
+        if not starts:
+            return None
+        network, times_s = self._roads.open(closures), self._usual_times_s
+        drive_s = network.distances(times_s, starts)
+        reached_s = network.opened.distances(times_s, starts) if closures else drive_s
+        drive_s = np.sort(drive_s[np.isfinite(reached_s)])
+        within_s = [float(drive_s[math.ceil(share * drive_s.size) - 1]) for share in (0.5, 0.9)]
+        return Cover(*(limit_s if math.isfinite(limit_s) else None for limit_s in within_s))
+
+    @cached_property
+    def _usual_times_s(self) -> FloatArray:
+        """Times of roads in an average context."""
+        model = self.assets.model
+        average = np.full(len(model.encoding.columns), np.nan)
+        return model.forecast(average, self.assets.network).nominal_times
 
     def invented_call(self, number: int) -> dict[str, Any]:
         return self._invented_calls.call(number)
@@ -176,7 +216,7 @@ def rehearse(adviser: Adviser) -> bool:
         network, (first, second, *_) = adviser.assets.network, adviser.assets.depots
         scene = Scene(float(network.lon[second.node]), float(network.lat[second.node]))
         units = tuple((depot.name, 1) for depot in (first, second))
-        call = Call("rehearsal", datetime.now(UTC), scene, Sent(first.name), units)
+        call = Call("rehearsal", clock.now(), scene, Sent(first.name), units)
         due = time.monotonic() + _PATIENCE_S
         made = adviser.advise(call, KnownUnits({}, None), KnownWeather(), due)
     except Exception:
@@ -197,7 +237,7 @@ class InventedCalls:
 
     def call(self, number: int) -> dict[str, Any]:
         """A call received now; the number makes its name."""
-        network, rng, now = self._network, self._rng, datetime.now(UTC)
+        network, rng, now = self._network, self._rng, clock.now()
         node = int(rng.choice(self._places))
         depot = self._depots[int(self._reach_s[:, node].argmin())]
         streets = {network.name[e] for e in np.flatnonzero(network.head == node)} - {""}

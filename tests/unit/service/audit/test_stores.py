@@ -3,6 +3,8 @@
 import os
 import sqlite3
 import stat
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,7 @@ import pytest
 from sqlalchemy import event
 
 from ideal_dispatch.errors import InputError
+from ideal_dispatch.service.audit.database import Database
 from ideal_dispatch.service.audit.record import AuditError, StoreError
 from ideal_dispatch.service.audit.store import AuditStore
 from tests.audit_entries import entry, stored
@@ -26,6 +29,22 @@ class TestSqlite(AuditStoreContract):
         stored(store, [entry(1)])
         for path in tmp_path.iterdir():
             assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+    def test_workers_that_start_together_open_one_new_file(self, tmp_path: Path) -> None:
+        """Switching the journal has no patience in SQLite: one of some forty failed by it."""
+        for number in range(50):
+            database = Database(f"sqlite:///{tmp_path / f'{number}.db'}", timeout_s=300.0)
+            together = threading.Barrier(4)
+
+            def read(database: Database = database, together: threading.Barrier = together) -> None:
+                together.wait()
+                with database.reading(checked=False) as connection:
+                    connection.exec_driver_sql("SELECT 1")
+
+            with ThreadPoolExecutor(4) as pool:
+                for done in [pool.submit(read) for _ in range(4)]:
+                    done.result()
+            database.close()
 
     def test_every_commit_is_synced(self, store: AuditStore) -> None:
         with store._database.writing() as connection:

@@ -89,15 +89,19 @@ def test_the_same_entry_twice_is_one_row(writer: BlockingWriter, store: AuditSto
     assert len(store.rows(0, 10)) == 1
 
 
-def test_callers_share_commits(writer: BlockingWriter, store: AuditStore, path: Path) -> None:
+def test_callers_share_commits(path: Path, tmp_path: Path) -> None:
+    store = AuditStore(f"sqlite:///{path}", timeout_s=PATIENCE_S)
+    store.read_units()  # the tables are made
     commits: list[object] = []
     event.listen(store._database._engine, "commit", commits.append)
-    with locked(path):  # for less than the store waits: they gather meanwhile
-        futures = [writer.submit(entry(number), PATIENCE_S) for number in range(100)]
-    rows = [future.result(PATIENCE_S) for future in futures]
+    with BlockingWriter(store, Spool(tmp_path / "spool")) as writer:
+        with locked(path):  # for less than the store waits: they gather meanwhile
+            futures = [writer.submit(entry(number), PATIENCE_S) for number in range(100)]
+        rows = [future.result(PATIENCE_S) for future in futures]
     assert [row.number for row in rows if row is not None] == list(range(1, 101))
     assert len(commits) < 10
     assert verify(store).fault is None
+    store.close()
 
 
 def test_a_coroutine_can_wait_for_an_entry(writer: BlockingWriter) -> None:

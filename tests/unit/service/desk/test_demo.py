@@ -3,7 +3,6 @@
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -12,6 +11,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from benchmarks.ports import free_port
 from ideal_dispatch import Model
 from ideal_dispatch.cities import HARBOUR_MODEL, TRAINING_DAYS, harbour_city
 from ideal_dispatch.forecast.response_time import ResponseModel
@@ -69,9 +69,7 @@ def test_nothing_heavy_is_imported(tmp_path: Path, program: str, heavy: set[str]
 
 def test_decisions_flow_within_a_minute(tmp_path: Path) -> None:
     warm_up()  # an installation compiles its kernels once
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     command = [str(Path(sys.executable).with_name("ideal")), "serve", "--port", str(port)]
     environment = {**os.environ, "XDG_STATE_HOME": str(tmp_path)}
     with (tmp_path / "log").open("wb") as log:
@@ -91,9 +89,9 @@ def test_decisions_flow_within_a_minute(tmp_path: Path) -> None:
                     answer = httpx.get(f"{url}/v1/recommendations", headers=headers)
                 except httpx.TransportError:
                     continue
-                found = answer.json()
+                # no unit may be free for an invented call: then another one comes
+                found = [one for one in answer.json() if one["decision"] != "no_advice"]
             assert found[0]["simulated"]
-            assert found[0]["decision"] != "no_advice"
             city = httpx.get(f"{url}/v1/city", headers=headers).json()
             assert (city["name"], city["simulated"]) == ("Port Almery", True)
         finally:

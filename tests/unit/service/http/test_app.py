@@ -18,6 +18,7 @@ from ideal_dispatch.service.http.answer_schemas import CityOut, Recommendation, 
 from ideal_dispatch.service.http.schemas import RecommendationRequest
 from ideal_dispatch.service.solver.api_answer import no_advice
 from ideal_dispatch.service.solver.messages import Call
+from tests.faults.service_faults import record_patiently
 from tests.service_town import (
     EIDO,
     ENOUGH,
@@ -163,6 +164,7 @@ def test_who_waits_too_long_for_its_turn_is_told_in_time(town: Town) -> None:
 
     settings = town.settings("jam.toml", server={"deadline_s": 3.0})
     with local(application(settings)) as client, ThreadPoolExecutor(2) as pool:
+        record_patiently(client)
         advise = client.adviser.advise
         setattr(client.adviser, "advise", hanging)  # noqa: B010
         try:

@@ -2,6 +2,7 @@
 
 import copy
 from contextlib import suppress
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -9,7 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ideal_dispatch.errors import InputError
-from ideal_dispatch.service.http.eido import request_of
+from ideal_dispatch.service import clock
+from ideal_dispatch.service.http.eido import news_of, request_of
+from ideal_dispatch.service.units.statuses import StatusCodes
 from tests.service_town import EIDO
 
 WGS84 = "urn:ogc:def:crs:EPSG::4326"
@@ -143,12 +146,127 @@ def test_the_primary_is_the_first_dispatched_unit_of_a_depot(
     assert sent == primary
 
 
+@pytest.mark.parametrize(
+    ("resources", "primary"),
+    [
+        ([{"emergencyResourceName": "A117"}], (None, "A117")),
+        ([{"emergencyResourceName": "A117", **AT_KELP}], (None, "A117")),
+        ([{"emergencyResourceName": "Car 54"}, {"emergencyResourceName": "A117"}],
+         (None, "A117")),
+        ([{"emergencyResourceName": "A9", **AT_KELP}, {"emergencyResourceName": "A117"}],
+         ("Kelp Point", "A9")),
+        ([{"emergencyResourceName": ["A117"]}], None),
+    ],
+)  # fmt: skip
+def test_a_unit_of_the_fleet_needs_no_depot(
+    resources: list[dict[str, Any]], primary: tuple[str | None, str] | None
+) -> None:
+    document = _with_resources(*resources)
+    request = request_of(document, {"Kelp Point"}.__contains__, {"A117"}.__contains__)
+    sent = request.primary and (request.primary.depot, request.primary.unit)
+    assert sent == primary
+
+
 def test_a_resource_that_was_not_dispatched_is_no_primary() -> None:
     made = document()
     del made["dispatchComponent"]
     assert request_of(made).primary is None
     made["dispatchComponent"] = {"emergencyResourceReference": {"$ref": "lost"}}
     assert request_of(made).primary is None
+
+
+# --- news of units ---------------------------------------------------------------------
+
+
+def stamp(seconds_ago: float = 0.0) -> str:
+    return (clock.now() - timedelta(seconds=seconds_ago)).isoformat()
+
+
+def told(document: dict[str, Any], codes: StatusCodes | None = None) -> list[dict[str, Any]]:
+    """News without their times."""
+    news = news_of(document, {"A117", "A118"}.__contains__, codes)
+    return [{name: one[name] for name in one if name != "at"} for one in news]
+
+
+def unit(name: str = "A117", **more: Any) -> dict[str, Any]:
+    return {"emergencyResourceName": name, "lastUpdateTimeStamp": stamp(10), **more}
+
+
+CALL = EIDO["incidentComponent"]["incidentTrackingIdentifier"]
+
+
+def _with_place(pidf: str, **more: Any) -> dict[str, Any]:
+    made = _with_resources(unit(unitLocationReference={"$ref": "here"}))
+    made["locationComponent"].append({"$id": "here", "locationByValue": pidf, **more})
+    return made
+
+
+@pytest.mark.parametrize(
+    ("more", "news"),
+    [
+        ({"primaryUnitStatusRegistryText": "En Route"}, {"status": "en_route", "call_id": CALL}),
+        ({"secondaryUnitStatusRegistryText": ["OnScene"]},
+         {"status": "on_scene", "call_id": CALL}),
+        ({"primaryUnitStatusRegistryText": "Available"}, {"status": "available"}),
+        ({"unitStatusInternal": ["?", "7"], "secondaryUnitStatusRegistryText": "On scene",
+          "primaryUnitStatusRegistryText": "Assigned"},
+         {"status": "transporting", "call_id": CALL}),
+        ({"unitStatusInternal": ["5"], "secondaryUnitStatusRegistryText": "On scene"},
+         {"status": "on_scene", "call_id": CALL}),
+    ],
+)  # fmt: skip
+def test_the_status_of_a_unit(more: dict[str, Any], news: dict[str, Any]) -> None:
+    """The centre's own code comes first; a word that nobody knows is passed over."""
+    assert told(_with_resources(unit(**more)), StatusCodes("fms")) == [{"id": "A117", **news}]
+
+
+def test_a_unit_that_was_not_dispatched_is_on_no_call() -> None:
+    made = _with_resources(unit(primaryUnitStatusRegistryText="En route"))
+    del made["dispatchComponent"]
+    assert told(made) == [{"id": "A117", "status": "en_route"}]
+
+
+def test_the_place_of_a_unit_and_its_status_each_have_their_time() -> None:
+    made = _with_place(point(), lastUpdateTimeStamp=stamp(3))
+    assert told(made) == [{"id": "A117", "lon": 114.5, "lat": 22.5}]
+    made["emergencyResourceComponent"][0]["primaryUnitStatusRegistryText"] = "free"
+    status, place = news_of(made, {"A117"}.__contains__)
+    assert (status["status"], place["lon"]) == ("available", 114.5)
+    assert status["at"] < place["at"]
+    del made["locationComponent"][-1]["lastUpdateTimeStamp"]
+    (both,) = news_of(made, {"A117"}.__contains__)
+    assert (both["status"], both["lon"], both["at"]) == ("available", 114.5, status["at"])
+
+
+def test_units_of_others_are_none_of_ours() -> None:
+    made = _with_resources(
+        unit("Car 54", primaryUnitStatusRegistryText="free"),
+        unit("A118", primaryUnitStatusRegistryText="free"),
+    )
+    assert told(made) == [{"id": "A118", "status": "available"}]
+
+
+@pytest.mark.parametrize("at", [None, "", "soon", 3, "2026-03-01T08:15:00", 90_000.0, -600.0])
+def test_news_without_a_time_of_today_are_left_out(at: Any) -> None:
+    at = stamp(at) if isinstance(at, float) else at  # so many seconds ago
+    made = _with_resources(unit(primaryUnitStatusRegistryText="free", lastUpdateTimeStamp=at))
+    assert told(made) == []
+
+
+def test_the_time_of_the_document_is_that_of_its_parts() -> None:
+    made = _with_resources({"emergencyResourceName": "A117", "unitStatusInternal": "free"})
+    assert told(made) == []
+    assert len(told({**made, "lastUpdateTimeStamp": stamp()})) == 1
+
+
+@pytest.mark.parametrize("pidf", ["", "<a/>", "no xml", point("<gml:pos>1 900</gml:pos>"),
+                                  point("<gml:pos>nan 1</gml:pos>")])  # fmt: skip
+def test_a_place_that_cannot_be_read_is_left_out(pidf: str) -> None:
+    assert told(_with_place(pidf)) == []
+
+
+def test_the_example_is_history() -> None:
+    assert told(EIDO) == []
 
 
 BOMB = (
@@ -227,7 +345,10 @@ def test_a_location_by_reference_is_not_fetched() -> None:
 
 NAMES = st.sampled_from(
     ["$id", "$ref", "incidentComponent", "locationComponent", "locationReference",
-     "locationByValue", "incidentTrackingIdentifier", "lastUpdateTimeStamp", "location-1"]
+     "locationByValue", "dispatchComponent", "emergencyResourceComponent",
+     "emergencyResourceReference", "emergencyResourceName", "unitLocationReference",
+     "unitStatusInternal", "primaryUnitStatusRegistryText", "incidentTrackingIdentifier",
+     "lastUpdateTimeStamp", "location-1"]
 )  # fmt: skip
 LEAVES = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5) | NAMES
 JSON = st.recursive(
@@ -239,7 +360,8 @@ JSON = st.recursive(
 def test_any_document_is_read_or_refused(part: dict[str, Any], whole: bool) -> None:
     made = {**document(), **part} if whole else part
     with suppress(InputError):
-        request_of(made)
+        request_of(made, is_unit=lambda name: True)
+    news_of(made, lambda name: True)
 
 
 @given(st.text(max_size=60))

@@ -65,6 +65,7 @@ def ask(
     length: int | None = None,
     chunked: bool = False,
     pause_s: float = 0.0,
+    limit_s: float = 60.0,
     path: str = "/",
     stranger: Exception | None = None,
     admission: Admission | None = None,
@@ -102,14 +103,14 @@ def ask(
         return SimpleNamespace(inc=lambda: told.append(code))
 
     service: Any = SimpleNamespace(
-        settings=SimpleNamespace(server=Server(body_bytes=1000, nesting=5, body_timeout_s=0.2)),
+        settings=SimpleNamespace(server=Server(body_bytes=1000, nesting=5, body_timeout_s=limit_s)),
         doorkeeper=SimpleNamespace(who=who),
         admission=admission or Admission(1, lambda: True),
         observations=SimpleNamespace(refused=SimpleNamespace(labels=counted)),
     )
     scope["app"] = SimpleNamespace(state=SimpleNamespace(service=service))
     calls = {"/call": 1000, "/large": 50_000}
-    guarded = Protection(Echo(), service, calls=calls, strangers={"/open": 10})
+    guarded = Protection(Echo(), service, calls=calls, lists={}, strangers={"/open": 10})
     asyncio.run(guarded(scope, receive, send))
     if (stranger is not None and path != "/open") or refused:
         assert waiting == pieces  # nothing was read
@@ -145,7 +146,7 @@ def test_bodies_within_the_limits_pass_whole() -> None:
         ({"pieces": [b"x"], "chunked": True, "stranger": NotKnownError("")}, 401, "unauthorized"),
         ({"pieces": [b"x"], "length": 9999, "stranger": TooManyFailuresError("wait")}, 429,
          "too_many_failures"),
-        ({"pieces": [b"x"] * 50, "length": 50, "pause_s": 0.05}, 408, "too_slow"),
+        ({"pieces": [b"x"] * 50, "length": 50, "pause_s": 0.05, "limit_s": 0.2}, 408, "too_slow"),
     ],
 )  # fmt: skip
 def test_bodies_beyond_the_limits_are_refused(options: Any, status: int, code: str) -> None:

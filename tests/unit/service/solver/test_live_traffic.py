@@ -150,8 +150,8 @@ def test_a_router_that_hangs_is_left_alone_and_says_so(grid: RoadNetwork) -> Non
         return " ".join(words for _, words in router.look(call, wait_s).reasons)
 
     gate.open.clear()
-    assert "did not answer within" in look(0.05)
-    assert "did not answer within" in look(0.05)
+    assert "did not answer within" in look(1.0)  # time to begin all questions
+    assert "did not answer within" in look(1.0)
     asked_before = gate.asked
     assert "not asked again" in look(0.05)
     assert gate.asked == asked_before

@@ -38,7 +38,7 @@ export function scene(advice) {
 }
 
 /** Runs of coordinates that both lines drive in the same direction. */
-export function sharedStretches(first, second) {
+function sharedStretches(first, second) {
   const key = (a, b) => `${a} ${b}`;
   const pieces = new Set(first.slice(1).map((point, i) => key(first[i], point)));
   const stretches = [];

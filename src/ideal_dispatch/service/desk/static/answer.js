@@ -18,7 +18,7 @@ export function drawAnswer(advice, store, now) {
   byId("accept").disabled = !usable || action === "accept";
   byId("override").disabled = !usable;
   byId("answer").hidden = advice === null;
-  byId("answer-buttons").hidden = advice?.decision === "no_advice";
+  byId("answer-buttons").hidden = advice?.decision === "no_advice" || !store.mayAnswer;
   byId("answer").dataset.action = action;
   write(byId("answer-words"), advice ? words(advice, store, now) : "");
 }
@@ -32,11 +32,15 @@ function words(advice, store, now) {
   return old ? t(`answer.cannot_${old}`) : "";
 }
 
-function answered({ action, by, at, reason_code: code, text }) {
-  const values = { by: by ?? "", time: clockTime(at) };
-  if (action === "accept") return t("answer.accepted", values);
+function answered(response) {
+  const values = responseValues(response);
+  return response.action === "accept" ? t("answer.accepted", values) : t("answer.overridden", values);
+}
+
+/** Who answered when, and why, as values for a sentence. */
+export function responseValues({ by, at, reason_code: code, text }) {
   const reason = [code ? t(`override.${code}`) : "", text].filter(Boolean).join(": ");
-  return t("answer.overridden", { ...values, reason });
+  return { by: by ?? "", time: clockTime(at), reason };
 }
 
 /** Send an answer; `after` is called when the page should be drawn anew. */
@@ -61,9 +65,10 @@ export const accept = (advice, after) => send(advice, { action: "accept" }, afte
 
 export const dialogOpen = () => document.querySelector("dialog[open]") !== null;
 
-let overridden = null;
+let reasoned = null; // what takes the reason
+let returnTo = null; // what had the focus
 
-export function startOverride(after) {
+export function startOverride() {
   const dialog = byId("override-dialog");
   byId("override-cancel").addEventListener("click", () => dialog.close());
   byId("override-form").addEventListener("submit", (event) => {
@@ -74,15 +79,21 @@ export function startOverride(after) {
     }
     const text = byId("override-text").value.trim();
     const body = { action: "override", reason_code: choice.value };
-    send(overridden, text ? { ...body, text } : body, after);
+    reasoned(text ? { ...body, text } : body);
   });
-  dialog.addEventListener("close", () => byId("override").focus());
+  dialog.addEventListener("close", () => returnTo.focus());
 }
 
-export function askOverride(advice) {
-  overridden = advice;
-  byId("override-call").textContent =
-    `${t("banner.call", { call: advice.call_id })} · ${t(`verdict.${advice.decision}`)}`;
+export function askOverride(advice, after) {
+  const words = `${t("banner.call", { call: advice.call_id })} · ${t(`verdict.${advice.decision}`)}`;
+  askReasons(words, byId("override"), (body) => send(advice, body, after));
+}
+
+/** Ask for the reason of an override of what `words` say, and hand it to `use`. */
+export function askReasons(words, button, use) {
+  reasoned = use;
+  returnTo = button;
+  byId("override-call").textContent = words;
   byId("override-text").value = "";
   byId("reasons").replaceChildren(
     ...REASONS.map((code, number) =>

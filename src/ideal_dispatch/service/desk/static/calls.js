@@ -2,6 +2,7 @@
 // a click or the focus must not be lost because another call came in between.
 
 import { oldBecause } from "./advice.js";
+import { asks, question } from "./dispatch.js";
 import { byId, element, shape, write } from "./elements.js";
 import { clockTime } from "./format.js";
 import { t } from "./language.js";
@@ -48,7 +49,7 @@ function update(button, advice, store, isNew, now) {
   const [, short, time, name, state] = button.children;
   const [kind, words] = standing(advice, store, now);
   const shown = advice.id === store.selected;
-  write(short, t(`short.${advice.decision}`));
+  write(short, kind === "asks" ? question(store.dispatches.get(advice.id)) : t(`short.${advice.decision}`));
   write(time, clockTime(advice.received_at, false));
   write(name, advice.revision > 1 ? `${advice.call_id} ${t("calls.revision", advice)}` : advice.call_id);
   write(state, words);
@@ -62,7 +63,10 @@ function update(button, advice, store, isNew, now) {
 /** A call's standing for its colour and in words. */
 function standing(advice, store, now) {
   const action = { accept: "accepted", override: "overridden" }[advice.response?.action];
-  const old = oldBecause(advice, store, now);
-  const kind = action ?? old;
+  const dispatch = store.dispatches.get(advice.id);
+  if (store.online && asks(dispatch)) return ["asks", ""];
+  const running = store.online && dispatch?.state === "running";
+  const old = running ? null : oldBecause(advice, store, now);
+  const kind = running ? "running" : (action ?? old);
   return [old ? "old" : (action ?? "current"), kind ? t(`state.${kind}`) : ""];
 }

@@ -1,36 +1,40 @@
 // The desk: starts, listens to the service, shows a call, and hears keys and buttons.
 
-import { answerable, oldBecause, open, scene } from "./advice.js";
+import { answerable, oldBecause, open } from "./advice.js";
 import { accept, askOverride, chooseReason, dialogOpen, drawAnswer, startOverride } from "./answer.js";
 import { drawCalls, followSelection } from "./calls.js";
-import { now } from "./clock.js";
+import { drawCityLine } from "./city_line.js";
+import { Closing } from "./map/closing.js";
+import { drawClosureList } from "./map/closures.js";
+import { now, useClock } from "./clock.js";
+import { acceptChange, asks, drawDispatch, overrideChange, question } from "./dispatch.js";
 import { byId, write } from "./elements.js";
 import { drawFacts, tickAges } from "./facts.js";
 import { clockTime, useZone } from "./format.js";
 import { startKeys } from "./keys.js";
 import { startLanguage, switchLanguage, t } from "./language.js";
-import { bounds, look, startMap } from "./map.js";
+import { MapView } from "./map/map_view.js";
 import { drawRemarks } from "./remarks.js";
 import { ask, Events } from "./server.js";
 import { showSignIn, signedIn, startSignIn } from "./sign_in.js";
 import { play, soundOn, switchSound } from "./sound.js";
 import { Store } from "./store.js";
+import { drawSymbols } from "./map/symbols.js";
 import { startTheme, theme } from "./theme.js";
+import { drawUnitList, showUnits } from "./unit_list.js";
 import { drawVerdict, tickVerdict } from "./verdict.js";
 import { drawWhatIf, drawWhy, startWhatIf } from "./why.js";
 
 const TICK_MS = 250;
 const GUARD_MS = 1000; // after the desk moved on by itself, an answer meant for the call before is void
-const ROADS_PATIENCE_MS = 120_000; // a large city's take seconds to make, many more on a busy server
-const ROADS_AGAIN_MS = 5000;
+const REFRESH_MS = 10_000;
 const SIMULATED = { every_s: 6, count: 40 };
 
 const store = new Store();
 const unseen = new Set();
+const view = new MapView(store);
+const closing = new Closing(setClosures);
 let events = null;
-let map = null;
-let mapping = false; // a map is being made
-let mapped = null; // what the map last looked at
 
 // --- drawing -------------------------------------------------------------------------
 
@@ -38,13 +42,14 @@ function draw() {
   const [advice, time] = [store.shown, now()];
   drawVerdict(advice, store, time);
   drawRemarks(advice);
-  drawFacts(advice, store.city);
+  drawFacts(advice, store.invents);
   drawWhy(advice);
   drawWhatIf(advice);
-  drawMap();
+  view.draw();
   write(byId("city"), store.city?.name ?? "");
-  byId("simulated").hidden = byId("simulate").hidden = !store.city?.simulated;
   const calling = store.simulated.left > 0;
+  byId("simulated").hidden = !store.city?.simulated;
+  byId("simulate").hidden = !store.invents;
   write(byId("simulate"), t(calling ? "tools.simulate.stop" : "tools.simulate"));
   byId("simulate").setAttribute("aria-pressed", String(calling));
   write(byId("sound"), t(soundOn() ? "tools.sound.on" : "tools.sound.off"));
@@ -60,9 +65,20 @@ function tick() {
   tickVerdict(advice, store, time);
   tickAges(advice, time);
   drawAnswer(advice, store, time);
+  drawDispatch(store.dispatchOf(advice), store, time, !waitsForAnswer());
   drawCalls(store, unseen, time, choose);
-  byId("next").hidden = waiting(time) === null;
+  drawCity(time);
+  view.drawTip();
+  if (byId("units-dialog").open) drawUnitList(store, time);
+  drawNext(waiting(time));
   write(byId("clock"), clockTime(time));
+}
+
+/** That something waits elsewhere, and what. */
+function drawNext(advice) {
+  byId("next").hidden = advice === null;
+  const dispatch = advice && store.dispatches.get(advice.id);
+  write(byId("next"), asks(dispatch) ? t("banner.asks", { question: question(dispatch) }) : t("banner.next"));
 }
 
 function drawLink() {
@@ -80,24 +96,13 @@ function drawLink() {
   }
 }
 
-function drawMap() {
-  if (!map) return;
-  const shown = scene(store.shown);
-  const concerned = [store.shown?.primary?.depot, store.shown?.second?.depot];
-  const depots = (store.city?.depots ?? [])
-    .map((depot) => ({ ...depot, ...store.units.get(depot.name) }))
-    .sort((a, b) => concerned.includes(b.name) - concerned.includes(a.name)); // named first
-  map.show(shown, depots);
-  if (mapped === store.selected) return; // a dispatcher who moved the map keeps it
-  mapped = store.selected;
-  const place = shown.incident && inside(shown.incident) ? [shown.incident] : [];
-  map.fit(bounds([...shown.primary, ...shown.second, ...place]));
-}
-
-/** Is a place in the city? A mistaken one would leave the map empty. */
-function inside([lon, lat]) {
-  const [west, south, east, north] = store.city.bounds;
-  return west <= lon && lon <= east && south <= lat && lat <= north;
+/** What the city is like, whichever call is shown. */
+function drawCity(time) {
+  drawCityLine(store, time);
+  drawClosureList(store, time, (closure) => view.lookAt(closure), (closure) => closing.askEnd(closure));
+  byId("close-road").hidden = !store.mayClose || !view.map;
+  for (const item of document.querySelectorAll(".of-fleet")) item.hidden = !store.fleet.known;
+  byId("closed-key").hidden = byId("closures-box").hidden;
 }
 
 // --- which call is shown -----------------------------------------------------------------
@@ -115,9 +120,15 @@ function show(id) {
   followSelection();
 }
 
-/** The newest call that nobody has looked at and that still can be answered. */
+/** The newest call that waits: nobody has looked at its advice, or its dispatch asks something. */
 function waiting(time) {
-  return store.list.find((advice) => unseen.has(advice.id) && open(advice, store, time)) ?? null;
+  return (
+    store.list.find(
+      (advice) =>
+        (unseen.has(advice.id) && open(advice, store, time)) ||
+        (advice.id !== store.selected && asks(store.dispatches.get(advice.id))),
+    ) ?? null
+  );
 }
 
 /**
@@ -131,12 +142,19 @@ function arrived(advice) {
   if (advice.simulated) store.simulated.left -= 1;
   if (oldBecause(advice, store, now())) return draw();
   play(advice.decision);
-  const free =
-    !before || store.follow || before.call_id === advice.call_id || !open(before, store, now());
+  const free = !before || store.follow || before.call_id === advice.call_id || !engaged(before);
   unseen.add(advice.id);
   if (!free || dialogOpen()) return draw();
-  if (before) store.guardedUntil = performance.now() + GUARD_MS;
+  if (before) guard();
   return show(advice.id);
+}
+
+/** Does a call wait for an answer, or is its dispatch under way, or about to be? */
+function engaged(advice) {
+  const dispatch = store.dispatchOf(advice);
+  if (dispatch) return dispatch.state === "running" || asks(dispatch) || open(advice, store, now());
+  const sent = advice.decision === "send_second" && advice.second.unit && advice.response?.action === "accept";
+  return open(advice, store, now()) || (sent && !oldBecause(advice, store, now()));
 }
 
 // --- what people do ------------------------------------------------------------------------
@@ -146,8 +164,18 @@ const actions = {
     if (ready() && store.shown.response?.action !== "accept") accept(store.shown, draw);
   },
   override() {
-    if (ready()) askOverride(store.shown);
+    if (ready()) askOverride(store.shown, draw);
   },
+  accept_change() {
+    if (asked()) acceptChange(asked(), changed);
+  },
+  override_change() {
+    if (asked()) overrideChange(asked(), changed);
+  },
+  /** A and O answer what waits for an answer: the advice, or else the question of its dispatch. */
+  key_accept: () => (asked() && !waitsForAnswer() ? actions.accept_change() : actions.accept()),
+  key_override: () => (asked() && !waitsForAnswer() ? actions.override_change() : actions.override()),
+  close_road: () => store.mayClose && closing.start(view.map),
   older: () => step(1),
   newer: () => step(-1),
   newest() {
@@ -165,12 +193,17 @@ const actions = {
   theme: () => {}, // set when the theme starts
   async language() {
     await switchLanguage();
+    view.restyle();
     drawLink();
     draw();
   },
-  keys: () => byId("keys-dialog").showModal(),
+  keys() {
+    drawSymbols();
+    byId("keys-dialog").showModal();
+  },
   reason: chooseReason,
-  whole: () => map?.fit(null),
+  units: () => store.fleet.known && showUnits(store, now()),
+  whole: () => view.map?.fit(null),
   async simulate() {
     const wanted = store.simulated.left > 0 ? { ...SIMULATED, count: 0 } : SIMULATED;
     store.simulated = await ask("v1/simulated-calls", "POST", wanted).catch(() => store.simulated);
@@ -185,7 +218,29 @@ const actions = {
 
 function ready() {
   const advice = store.shown;
-  return advice && !store.guarded && answerable(advice, store, now());
+  return advice && store.mayAnswer && !store.guarded && answerable(advice, store, now());
+}
+
+/** Does the shown advice itself wait for an answer? */
+const waitsForAnswer = () => store.shown !== null && open(store.shown, store, now());
+
+/** The dispatch of the shown call, if it asks something that may be answered now. */
+function asked() {
+  const dispatch = store.dispatchOf(store.shown);
+  return asks(dispatch) && store.online && !store.guarded && !byId("running-buttons").hidden ? dispatch : null;
+}
+
+/** A reply was sent, or recorded: a second press of the same key must not answer something else. */
+function changed(dispatch) {
+  if (dispatch) {
+    store.dispatches.set(dispatch.id, dispatch);
+    guard();
+  }
+  draw();
+}
+
+function guard() {
+  store.guardedUntil = performance.now() + GUARD_MS;
 }
 
 function step(by) {
@@ -196,20 +251,61 @@ function step(by) {
 // --- the service ------------------------------------------------------------------------------
 
 async function load() {
-  const [city, units, list, health] = await Promise.all([
+  const [city, units, list, health, session, fleet, dispatches, closures] = await Promise.all([
     ask("v1/city"),
     ask("v1/units"),
     ask("v1/recommendations?limit=50"),
     ask("healthz"),
+    ask("v1/session"),
+    ask("v1/fleet/units"),
+    ask("v1/dispatches"),
+    ask("v1/closures"),
   ]);
   if (city.simulated) {
     if (!store.city) store.follow = true; // a newcomer wants to see decisions flow
     store.simulated = await ask("v1/simulated-calls");
   }
-  Object.assign(store, { city, health });
+  Object.assign(store, { city, health, closures, role: session.role });
+  useClock(city.clock);
   useZone(city.time_zone);
   setUnits(units);
+  store.fleet.replaceAll(fleet);
+  store.dispatches = new Map(dispatches.map((one) => [one.id, one]));
   store.replaceAll(list);
+  for (const { id } of dispatches) await fetchAdvice(id);
+}
+
+/** A dispatch may run on after its advice has left the list. */
+async function fetchAdvice(id) {
+  if (store.advices.has(id)) return;
+  const advice = await ask(`v1/recommendations/${encodeURIComponent(id)}`).catch(() => null);
+  if (advice) store.put(advice);
+}
+
+/** How far the next call is from help changes with the units. */
+async function refresh() {
+  if (store.online && store.fleet.known) store.city = await ask("v1/city").catch(() => store.city);
+}
+
+function setClosures(list) {
+  store.closures = list;
+  drawCity(now());
+  view.drawClosures();
+}
+
+/** News of a dispatch. A question about the shown call comes with a moment's rest for the keys. */
+async function dispatched(news) {
+  const before = store.dispatches.get(news.id);
+  const isNew = asks(news) && before?.advice_id !== news.advice_id;
+  store.dispatches.set(news.id, news);
+  await fetchAdvice(news.id);
+  const shown = store.dispatchOf(store.shown) === news;
+  if (isNew) play(news.advice);
+  if (isNew && shown) guard();
+  if (news.state === "ended" && !shown) store.dispatches.delete(news.id);
+  if (!shown) return;
+  tick();
+  view.draw();
 }
 
 function setUnits(list) {
@@ -225,7 +321,7 @@ function listen() {
       store.lostAt = null;
       drawLink();
       draw();
-      drawNetwork();
+      view.start();
     },
     onLost() {
       store.lostAt ??= now();
@@ -239,8 +335,16 @@ function listen() {
       if (kind === "response") answered(data);
       if (kind === "units") {
         setUnits(data);
-        drawMap();
+        view.draw();
       }
+      if (kind === "fleet") {
+        const { known } = store.fleet;
+        store.fleet.tell(data);
+        if (store.fleet.known === known) view.draw();
+        else draw();
+      }
+      if (kind === "dispatch") dispatched(data);
+      if (kind === "closures") setClosures(data);
       if (kind === "health") {
         store.health = data;
         drawLink();
@@ -270,47 +374,18 @@ function begin() {
   listen();
 }
 
-/** Draw the map, unless there is one or one is on its way. */
-async function drawNetwork() {
-  if (map || mapping) return;
-  mapping = true;
-  sayOfMap("map.waiting");
-  try {
-    const network = await ask("v1/network.geojson", "GET", undefined, ROADS_PATIENCE_MS);
-    await startMap(byId("map"), network, theme, useMap);
-  } catch {
-    setTimeout(() => byId("desk").hidden || drawNetwork(), ROADS_AGAIN_MS);
-  } finally {
-    mapping = false;
-  }
-}
-
-function useMap(drawn) {
-  map = drawn;
-  sayOfMap(map ? null : "map.missing");
-  mapped = undefined;
-  drawMap();
-}
-
-/** Why there is no map, in the words of a key; null where there is one. */
-function sayOfMap(key) {
-  const note = byId("map-missing");
-  note.hidden = key === null;
-  if (key) note.dataset.t = key;
-  write(note, t(note.dataset.t));
-}
-
 async function start() {
-  actions.theme = startTheme(() => map?.use(look(theme())));
+  actions.theme = startTheme(() => view.restyle());
   await startLanguage();
   startSignIn(begin);
   byId("follow").addEventListener("change", actions.follow);
-  startOverride(draw);
+  startOverride();
   startWhatIf(() => store.shown);
   startKeys(actions);
   if (await signedIn()) begin();
   else signIn();
   setInterval(() => byId("desk").hidden || tick(), TICK_MS);
+  setInterval(() => byId("desk").hidden || refresh(), REFRESH_MS);
 }
 
 start();

@@ -9,8 +9,8 @@ import { line } from "./remarks.js";
 
 const ROADS = 4;
 
-export function drawFacts(advice, city) {
-  const hints = city?.simulated ? ["facts.none", "facts.try"] : ["facts.none"];
+export function drawFacts(advice, invents) {
+  const hints = invents ? ["facts.none", "facts.try"] : ["facts.none"];
   const parts = advice ? of(advice) : hints.map((key) => element("p", { class: "plain" }, t(key)));
   byId("facts").replaceChildren(...parts.filter(Boolean));
   byId("ages").replaceChildren(...(advice ? ages(advice) : []));
@@ -45,7 +45,6 @@ function who(advice, role, main = false) {
   const router = one.chosen_by === "router" ? "_router" : "";
   const same = role === "second" && one.depot === advice.primary?.depot ? "_same" : "";
   const label = t((stays ? "facts.second_stays" : `facts.${role}_from${router}`) + same);
-  const detail = one.unit ?? (Number.isFinite(one.units) ? t("facts.free", { units: one.units }) : "");
   const seconds = advice.nominal?.[`${role}_s`] ?? one.route?.quoted_s;
   const way = [];
   if (Number.isFinite(seconds)) way.push(drive(seconds));
@@ -54,10 +53,20 @@ function who(advice, role, main = false) {
     "div",
     { class: kind },
     element("p", { class: "label" }, label),
-    element("p", { class: "depot" }, one.depot, " ", element("span", { class: "unit" }, detail)),
+    element("p", { class: "depot" }, ...name(one)),
     element("p", { class: "way" }, roadWords(one.route)),
     element("p", { class: "drive" }, way.join(" · ")),
   );
+}
+
+/** A unit that is known by its id comes first: that is whom a dispatcher calls. */
+function name({ unit, units, depot, start }) {
+  if (!unit) {
+    const free = Number.isFinite(units) ? t("facts.free", { units }) : "";
+    return [depot, " ", element("span", { class: "unit" }, free)];
+  }
+  const where = start?.on_road ? t("facts.on_road", { depot }) : depot;
+  return [unit, " ", element("span", { class: "unit" }, where)];
 }
 
 function roadWords(route) {

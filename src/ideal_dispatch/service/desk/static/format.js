@@ -46,3 +46,15 @@ export function countdown(milliseconds) {
 }
 
 export const kilometres = (metres) => t("distance.km", { km: (metres / 1000).toFixed(1) });
+
+/** A time of day, with its day where that is not today. */
+export function moment(instant, now) {
+  const day = new Intl.DateTimeFormat(language() === "en" ? "en-GB" : "zh-HK", {
+    day: "numeric",
+    month: "short",
+    timeZone: zone,
+  });
+  const [then, today] = [day.format(new Date(instant)), day.format(new Date(now))];
+  const time = clockTime(instant, false);
+  return then === today ? time : `${then} ${time}`;
+}

@@ -3,8 +3,12 @@
 import { dialogOpen } from "./answer.js";
 
 const LETTERS = {
-  a: "accept",
-  o: "override",
+  a: "key_accept",
+  o: "key_override",
+  d: "accept_change",
+  l: "override_change",
+  c: "close_road",
+  u: "units",
   j: "older",
   k: "newer",
   n: "newest",

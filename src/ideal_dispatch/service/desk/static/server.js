@@ -8,7 +8,7 @@ const FIRST_RETRY_MS = 500;
 const LAST_RETRY_MS = 3000;
 
 /** An answer that is not the one wanted; status 0 means that there was none. */
-export class ServerError extends Error {
+class ServerError extends Error {
   constructor(status, message) {
     super(message);
     this.status = status;

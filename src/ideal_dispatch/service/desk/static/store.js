@@ -1,5 +1,7 @@
 // What the desk knows, and which call it shows.
 
+import { Fleet } from "./fleet.js";
+
 const KEPT = 100;
 
 const askedAt = (advice) => Date.parse(advice.asked_at ?? advice.created_at);
@@ -12,7 +14,11 @@ export class Store {
   city = null;
   simulated = { left: 0 }; // calls still to come
   health = null;
-  units = new Map(); // by depot
+  units = new Map(); // by depot, where nobody tells of single units
+  fleet = new Fleet();
+  dispatches = new Map(); // by the id of their recommendation
+  closures = [];
+  role = null; // of whoever signed in
   online = false;
   lostAt = null;
   selected = null;
@@ -34,6 +40,21 @@ export class Store {
     return this.advices.get(this.selected) ?? null;
   }
 
+  /** Can calls be invented here? A city with units lives by calls that are told. */
+  get invents() {
+    return Boolean(this.city?.simulated) && (!this.fleet.known || this.simulated.left > 0);
+  }
+
+  /** May whoever signed in answer an advice? */
+  get mayAnswer() {
+    return ["dispatcher", "admin"].includes(this.role);
+  }
+
+  /** May whoever signed in close roads? */
+  get mayClose() {
+    return ["cad", "dispatcher", "admin"].includes(this.role);
+  }
+
   /** The latest revision for a call. */
   newest(callId) {
     let latest = null;
@@ -41,6 +62,15 @@ export class Store {
       if (advice.call_id === callId && (!latest || isLater(advice, latest))) latest = advice;
     }
     return latest;
+  }
+
+  /** The dispatch of an advice, or of a newer or older one for the same call. */
+  dispatchOf(advice) {
+    if (!advice) return null;
+    const own = this.dispatches.get(advice.id);
+    if (own) return own;
+    const all = [...this.dispatches.values()].filter((one) => one.call_id === advice.call_id);
+    return all.sort((a, b) => Date.parse(b.started_at) - Date.parse(a.started_at))[0] ?? null;
   }
 
   put(advice) {

@@ -9,7 +9,7 @@ const ROADS = 6;
 const LONGEST = 4; // of those that only one drives
 
 export function drawWhy(advice) {
-  byId("why").replaceChildren(...(advice ? of(advice) : [element("p", {}, t("why.nothing"))]));
+  byId("reasons-why").replaceChildren(...(advice ? of(advice) : [element("p", {}, t("why.nothing"))]));
 }
 
 function of(advice) {

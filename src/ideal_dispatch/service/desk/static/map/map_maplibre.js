@@ -1,13 +1,14 @@
 // The map drawn by MapLibre, from the service's own road network: no tiles, no fonts, no internet.
 
 import { addStyles, bounds, depotMarker, incidentMarker, networkPoints, placeNames, roadWidth } from "./map.js";
+import { Overlay } from "./overlay.js";
 
 const PADDING = { top: 56, bottom: 72, left: 72, right: 72 };
 const CITY = { top: 16, bottom: 48, left: 56, right: 56 };
 
 export async function create(container, network, look, onLost) {
   const [library] = await Promise.all([
-    import("./libraries/maplibre-gl/maplibre-gl.mjs"),
+    import("../libraries/maplibre-gl/maplibre-gl.mjs"),
     addStyles("libraries/maplibre-gl/maplibre-gl.css"),
   ]);
   const roads = {
@@ -35,13 +36,20 @@ export async function create(container, network, look, onLost) {
     map.once("error", ({ error }) => reject(error));
   });
   map.on("webglcontextlost", onLost);
-  return new MapLibreMap(library, map, everything);
+  return new MapLibreMap(library, map, everything, look);
 }
 
 class MapLibreMap {
-  constructor(library, map, everything) {
+  constructor(library, map, everything, look) {
     Object.assign(this, { library, map, everything, markers: [] });
-    map.on("moveend", () => placeNames(map.getContainer()));
+    this.overlay = new Overlay(map.getContainer(), (place) => {
+      const { x, y } = map.project(place);
+      return [x, y];
+    });
+    this.overlay.use(look);
+    map.on("move", () => this.overlay.draw());
+    map.on("resize", () => this.overlay.draw());
+    map.on("moveend", () => placeNames(map.getContainer(), this.overlay));
   }
 
   show({ primary, second, shared, incident }, depots) {
@@ -51,7 +59,7 @@ class MapLibreMap {
     for (const marker of this.markers) marker.remove();
     this.markers = depots.map((depot) => this.mark(depotMarker(depot), [depot.lon, depot.lat]));
     if (incident) this.markers.push(this.mark(incidentMarker(), incident));
-    placeNames(this.map.getContainer());
+    placeNames(this.map.getContainer(), this.overlay);
   }
 
   mark(node, place) {
@@ -64,7 +72,24 @@ class MapLibreMap {
     this.map.fitBounds(box ?? this.everything, { padding, maxZoom: 16, duration: 0 });
   }
 
+  /** Tell `heard` of every click at a place, until the function that this returns is called. */
+  onClick(heard) {
+    const told = ({ lngLat: { lng, lat } }) => heard([lng, lat]);
+    this.map.on("click", told);
+    this.map.doubleClickZoom.disable();
+    return () => {
+      this.map.off("click", told);
+      this.map.doubleClickZoom.enable();
+    };
+  }
+
+  /** The place at a point of the container. */
+  at(x, y) {
+    return this.map.unproject([x, y]).toArray();
+  }
+
   use(look) {
+    this.overlay.use(look);
     this.map.setPaintProperty("ground", "background-color", look.ground);
     this.map.setPaintProperty("roads", "line-color", look.road);
     for (const layer of ["shared-casing", "primary-casing", "second-casing"]) {
@@ -73,6 +98,7 @@ class MapLibreMap {
   }
 
   remove() {
+    this.overlay.remove();
     this.map.remove();
   }
 }

@@ -1,12 +1,19 @@
 // The map: MapLibre where the browser has WebGL2, Leaflet on canvas where it has not.
 // Everything here may fail; the advice does not depend on it.
 
-import { element } from "./elements.js";
-import { t } from "./language.js";
+import { element } from "../elements.js";
+import { t } from "../language.js";
 
+const WAYS = { primary: "#56B4E9", second: "#E69F00", closed: "#D55E00", free: "#009E73", freeInk: "#ffffff" };
 const LOOKS = {
-  light: { ground: "#eef0f2", road: "#b4bac2", casing: "#20262d", primary: "#56B4E9", second: "#E69F00" },
-  dark: { ground: "#0f1418", road: "#3a444e", casing: "#000000", primary: "#56B4E9", second: "#E69F00" },
+  light: {
+    ...WAYS, ground: "#eef0f2", road: "#b4bac2", casing: "#20262d",
+    paper: "#ffffff", ink: "#14181c", soft: "#4a545e", going: "#ecc9dd", busy: "#d3d9df",
+  },
+  dark: {
+    ...WAYS, ground: "#0f1418", road: "#3a444e", casing: "#000000",
+    paper: "#0b0f12", ink: "#e9edf0", soft: "#a9b4be", going: "#6b3f58", busy: "#37434d",
+  },
 };
 
 export const look = (theme) => LOOKS[theme];
@@ -70,14 +77,15 @@ export function roadWidth({ road_class: kind }) {
 }
 
 /** A depot with its free units; those promised to calls are beside them, and not among them. */
-export function depotMarker({ name, units, promised = [] }) {
+export function depotMarker({ name, units, promised = [], ids = [] }) {
   const free = units === null ? null : Math.max(units - promised.length, 0);
   const none = free === 0 ? "yes" : null;
   const box = element("span", { class: "units", "data-none": none }, free === null ? "?" : String(free));
+  if (ids.length) box.title = ids.join(", ");
   if (promised.length) {
     const calls = promised.map((one) => one.call_id).join(", ");
     const words = t("map.promised", { free: free ?? "?", promised: promised.length, calls });
-    box.title = words;
+    box.title = ids.length ? `${words}\n${box.title}` : words;
     box.append(element("sup", { role: "img", "aria-label": words }, `+${promised.length}`));
   }
   const label = element("span", { class: "name" }, name);
@@ -88,11 +96,10 @@ export function depotMarker({ name, units, promised = [] }) {
  * Write the names of depots beside them where they cover nothing, the first ones first. A name
  * without room is left out until somebody looks closer.
  */
-export function placeNames(container) {
+export function placeNames(container, overlay) {
   const frame = container.getBoundingClientRect();
-  const taken = [...container.parentElement.querySelectorAll(MARKS)].map((mark) =>
-    mark.getBoundingClientRect(),
-  );
+  const marks = [...container.parentElement.querySelectorAll(MARKS)].map((mark) => mark.getBoundingClientRect());
+  const taken = [...marks, ...overlay.rings(frame)];
   for (const name of container.querySelectorAll(".depot-marker .name")) {
     const side = SIDES.find((one) => {
       name.dataset.side = one;
@@ -100,8 +107,11 @@ export function placeNames(container) {
       return within(box, frame) && !taken.some((other) => overlap(box, other));
     });
     name.dataset.side = side ?? "none";
-    if (side) taken.push(name.getBoundingClientRect());
+    if (!side) continue;
+    marks.push(name.getBoundingClientRect());
+    taken.push(marks.at(-1));
   }
+  overlay.avoid(marks, frame);
 }
 
 const MARKS = ".units, .incident-marker, .whole, .legend, .maplibregl-ctrl-group, .leaflet-bar";

@@ -1,10 +1,11 @@
 // The same map by Leaflet on a plain canvas, for browsers without WebGL2.
 
 import { addStyles, bounds, depotMarker, incidentMarker, networkPoints, placeNames, roadWidth } from "./map.js";
+import { Overlay } from "./overlay.js";
 
 export async function create(container, network, look) {
   await Promise.all([
-    import("./libraries/leaflet/leaflet.js"),
+    import("../libraries/leaflet/leaflet.js"),
     addStyles("libraries/leaflet/leaflet.css"),
   ]);
   const library = globalThis.L;
@@ -36,8 +37,15 @@ class LeafletMap {
       [width, library.polyline(lines, { interactive: false }).addTo(map)]
     ));
     this.drawn = library.layerGroup().addTo(map);
+    this.overlay = new Overlay(map.getContainer(), (place) => {
+      const { x, y } = map.latLngToContainerPoint(flip(place));
+      return [x, y];
+    });
+    map.on("move resize", () => this.overlay.draw());
+    this.resized = new ResizeObserver(() => map.invalidateSize({ animate: false }));
+    this.resized.observe(map.getContainer());
     map.on("zoomend", () => this.paint());
-    map.on("moveend", () => placeNames(map.getContainer()));
+    map.on("moveend", () => placeNames(map.getContainer(), this.overlay));
     this.use(look);
   }
 
@@ -55,7 +63,7 @@ class LeafletMap {
     this.line(second, this.look.second, 6, { dashArray: "13 7", lineCap: "butt" });
     for (const depot of depots) this.mark(depotMarker(depot), [depot.lon, depot.lat]);
     if (incident) this.mark(incidentMarker(), incident);
-    placeNames(this.map.getContainer());
+    placeNames(this.map.getContainer(), this.overlay);
   }
 
   line(coordinates, color, weight, more = {}) {
@@ -79,9 +87,27 @@ class LeafletMap {
     });
   }
 
+  /** Tell `heard` of every click at a place, until the function that this returns is called. */
+  onClick(heard) {
+    const told = ({ latlng: { lat, lng } }) => heard([lng, lat]);
+    this.map.on("click", told);
+    this.map.doubleClickZoom.disable();
+    return () => {
+      this.map.off("click", told);
+      this.map.doubleClickZoom.enable();
+    };
+  }
+
+  /** The place at a point of the container. */
+  at(x, y) {
+    const { lat, lng } = this.map.containerPointToLatLng([x, y]);
+    return [lng, lat];
+  }
+
   use(look) {
     this.look = look;
     this.paint();
+    this.overlay.use(look);
     if (this.last) this.show(...this.last);
   }
 
@@ -93,6 +119,8 @@ class LeafletMap {
   }
 
   remove() {
+    this.resized.disconnect();
+    this.overlay.remove();
     this.map.remove();
   }
 }

@@ -1,0 +1,1 @@
+"""What commands show: an answer on the terminal, the story of the demo."""
