@@ -113,7 +113,10 @@ class UnitCounts(UnitState):
         """Know where others saw the units that are known here; what they do is followed by rows."""
         now = clock.now()
         for unit in units:
-            if (known := self.fleet.get(unit.id)) is not None and unit.seen is not None:
+            known = self.fleet.get(unit.id)
+            if known is None or unit.seen is None:
+                continue
+            if (unit.seen, unit.told_at) != (known.seen, known.told_at):  # not from here
                 seen = replace(known, seen=unit.seen, told_at=unit.told_at, source=unit.source)
                 self.fleet[unit.id] = known.merged(seen, now)
 

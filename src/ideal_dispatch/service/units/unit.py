@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from operator import attrgetter
 from typing import Any, Literal, get_args
 
 from ideal_dispatch.errors import InputError
@@ -164,7 +165,10 @@ class Unit:
 
     def same_work(self, other: "Unit | None") -> bool:
         """Whether it does the same: nothing changed but where it is, and when that was told."""
-        return other is not None and self.work == other.work
+        return other is not None and _work(self) == _work(other)
+
+
+_work = attrgetter("id", "station", "kind", "status", "since", "call_id", "turned_at")
 
 
 def _newer(at: datetime, known: datetime | None, now: datetime) -> bool:
