@@ -26,7 +26,7 @@ from ideal_dispatch.service.settings import ServiceSettings, Webhook
 log = logging.getLogger(__name__)
 
 TRIES = 5
-"""Of a row that an address refuses (4xx), before it is passed over."""
+"""Refusals (4xx) of a row by an address, before it is passed over."""
 
 _LEASE_S = 15.0  # longer than any exchange, so that a live holder keeps it
 _RENEW_S = _LEASE_S / 3
@@ -167,16 +167,17 @@ class Teller:
     def _told(self, row: Row) -> bool:
         """Tell one row until it is taken or given up; False where this worker is not to tell."""
         message = _message(row)
-        tries = 0
+        tries = refusals = 0
         while message is not None:
             if self._stopped.is_set() or not self._holds() or self._number >= row.number:
                 return False
             outcome, words, pause_s = self._post(row, message)
             self._sent.labels(self.name, outcome).inc()
             tries += 1
+            refusals += outcome == "refused"
             if outcome == "taken":
                 break
-            if outcome == "refused" and tries == TRIES:
+            if refusals == TRIES:
                 log.error("webhook %s: row %d is passed over: %s", self.name, row.number, words)
                 break
             level = logging.DEBUG if self.failing else logging.WARNING

@@ -139,6 +139,13 @@ def test_what_is_refused_is_passed_over(
     assert f"webhook cad: row {rows[0].number} is passed over: HTTP 410" in caplog.text
 
 
+def test_what_is_refused_after_an_outage_holds_up_nothing(url: str, store: AuditStore) -> None:
+    with receiving(*[503] * TRIES, *[410] * TRIES) as receiver, telling(receiver, url):
+        rows = stored(store, [advice(1), advice(2)])
+        receiver.wait_for(lambda: receiver.taken)
+    assert [id_ for id_, _ in receiver.came] == [rows[0].id] * (2 * TRIES) + [rows[1].id]
+
+
 def test_a_row_that_makes_no_sense_holds_up_nothing(url: str, store: AuditStore) -> None:
     with receiving() as receiver, telling(receiver, url):
         rows = stored(store, [entry(1), advice(2)])  # the first has no answer in it
