@@ -27,8 +27,8 @@ FIELDS: Mapping[str, tuple[str, ...]] = {
 }
 """Fields of news, and the properties of a GeoJSON feature that they are looked for in."""
 
-LINE_BYTES = 65_536
-"""What a line may have; a longer one is passed over."""
+LINE_BYTES = 1_000_000
+"""What a line may have, a collection of a whole fleet too; a longer one is passed over."""
 
 _LONGEST_NAME = 200
 _MOST_UNITS = 10_000
@@ -81,23 +81,25 @@ class LineReader:
         self._unit, self._now = unit, now
         self._last_rmc: dict[str, datetime] = {}
 
-    def read(self, line: str) -> list[NewsFields]:
+    def read(self, line: str) -> Iterable[NewsFields]:
         """News of a line, none where it says nothing of a place or a status.
 
-        Raises an :class:`InputError` of one line where it cannot be read.
+        Raises an :class:`InputError` of one line where it cannot be read, after the news of all
+        that can.
         """
         if len(line) > LINE_BYTES:
             raise InputError(f"a line of more than {LINE_BYTES:,} bytes")
         line = line.strip(" \t\r\n\x1e\ufeff\0")
         if not line:
-            return []
+            return
         if line.startswith("{"):
-            return list(self._geojson(line))
+            yield from self._geojson(line)
+            return
         found = _SENTENCE.fullmatch(line)
         if found is None:
             raise InputError("neither an NMEA sentence nor a GeoJSON feature")
-        news = self._nmea(found)
-        return [] if news is None else [news]
+        if (news := self._nmea(found)) is not None:
+            yield news
 
     # --- NMEA 0183 -----------------------------------------------------------------
 
@@ -136,12 +138,18 @@ class LineReader:
         features = document.get("features") if many else [document]
         if not isinstance(features, list):
             raise InputError("a FeatureCollection without features")
+        bad = None
         for feature in features:
-            if not isinstance(feature, dict) or feature.get("type") != "Feature":
-                raise InputError("JSON, but no GeoJSON feature")
-            yield self._feature(feature)
+            try:
+                yield self._feature(feature)
+            except InputError as error:  # one vehicle without a fix must not hide the others
+                bad = error
+        if bad is not None:
+            raise bad
 
-    def _feature(self, feature: Mapping[str, Any]) -> NewsFields:
+    def _feature(self, feature: Any) -> NewsFields:
+        if not isinstance(feature, dict) or feature.get("type") != "Feature":
+            raise InputError("JSON, but no GeoJSON feature")
         properties = feature.get("properties")
         properties = properties if isinstance(properties, dict) else {}
         told = {

@@ -10,7 +10,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from ideal_dispatch.errors import InputError
-from ideal_dispatch.service.units.avl import LINE_BYTES, LineReader, checksum, lines
+from ideal_dispatch.service.units.avl import LINE_BYTES, LineReader, NewsFields, checksum, lines
 
 NOW = datetime(2026, 3, 1, 8, 20, tzinfo=UTC)
 RMC = "GPRMC,081836.00,A,2135.07,N,11714.36,E,023.2,090.0,010326,,,A"
@@ -19,8 +19,15 @@ GLL = "GNGLL,2135.10,N,11714.40,E,081840.5,A,A"
 AT = "2026-03-01T08:18:36.000Z"
 
 
-def reader(unit: str = "A117", **fields: str) -> LineReader:
-    return LineReader(unit, fields, lambda: NOW)
+class Listed(LineReader):
+    """Reads a line to its end."""
+
+    def read(self, line: str) -> list[NewsFields]:
+        return list(super().read(line))
+
+
+def reader(unit: str = "A117", **fields: str) -> Listed:
+    return Listed(unit, fields, lambda: NOW)
 
 
 def sentence(text: str) -> str:
@@ -151,7 +158,7 @@ def test_empty_lines_are_no_fault(line: str) -> None:
         (sentence(RMC.replace("023.2", "fast")), "'fast' is no number"),
         (sentence(RMC.replace("023.2", "nan")), "the speed 'nan' is no number"),
         (sentence("GPRMC,081836,A"), "the date '' is none"),
-        ("x" * (LINE_BYTES + 1), "a line of more than 65,536 bytes"),
+        ("x" * (LINE_BYTES + 1), "a line of more than 1,000,000 bytes"),
     ],
 )  # fmt: skip
 def test_a_bad_sentence_is_one_line(line: str, words: str) -> None:

@@ -263,6 +263,20 @@ def test_bad_lines_are_counted_told_once_and_stop_nothing(tmp_path: Path) -> Non
     ]
 
 
+def test_one_bad_feature_of_a_collection_hides_no_other(tmp_path: Path) -> None:
+    features = [json.loads(line(f"A{n}", n, station="Kelp Point", status="2")) for n in range(4)]
+    features[1]["geometry"]["coordinates"] = [0, 0]
+    features[2]["type"] = "Vehicle"
+    collection = {"type": "FeatureCollection", "features": features}
+    said: list[str] = []
+    with fleet() as service:
+        feed = at_once(write(tmp_path, json.dumps(collection)), said)
+        follow(feed, service)
+    assert sorted(service.units) == ["A0", "A3"]
+    assert feed.counts.unread == 1
+    assert said[0].endswith("JSON, but no GeoJSON feature")
+
+
 def test_a_file_waits_and_a_pipe_loses_the_oldest(tmp_path: Path) -> None:
     text = known("A1") + "".join(line("A1", n, status="34"[n % 2]) for n in range(1, 30))
     with fleet(Answer("", 503), Answer("", 503)) as service:
