@@ -306,7 +306,9 @@ class Recommender:
             sent = names.find(primary.depot)
         if fleet:
             ones = dict.fromkeys(advised, 1)
-            return {"advised": advised, "sent": sent, "counts": ones, "listed": False}
+            return {
+                "advised": advised, "sent": sent, "counts": ones, "listed": False, "by_unit": True,
+            }  # fmt: skip
         listed = call.depots is not None
         counts = dict.fromkeys(advised, 0 if listed else self.settings.units.default)
         for name, units in call.depots or ():

@@ -308,6 +308,21 @@ def test_free_and_still_free_ends_no_promise(client: Local, town: Town) -> None:
     assert asked(client, town, "b", primary={"unit": "A3"})["decision"] != "send_second"
 
 
+def test_a_unit_that_became_free_for_a_call_that_waited_is_promised_to_it(
+    client: Local, town: Town
+) -> None:
+    put(client, at_station("A3", "D0"), {**at_station("A1", "D1"), "status": "at_hospital"})
+    came = later(0.0)
+    put(client, {"id": "A1", "status": "at_station"})
+    asked(client, town, "a", primary={"unit": "A1"}, received_at=came, threshold_s=1000.0)
+    assert fleet(client)["A1"]["promised"]["call_id"] == "a"
+    assert asked(client, town, "b", primary={"unit": "A3"})["decision"] != "send_second"
+    put(client, {"id": "A1", "status": "on_scene"})
+    put(client, {"id": "A1", "status": "available", **town.place(30)})
+    asked(client, town, "a", primary={"unit": "A1"}, threshold_s=999.0)  # a later stamp, as of EIDO
+    assert fleet(client)["A1"]["promised"] is None  # it has been there
+
+
 def test_a_status_a_little_ahead_loses_no_later_one(client: Local, town: Town) -> None:
     put(client, at_station("A1", "D0"))
     put(client, {"id": "A1", "status": "en_route", "at": later(4)})

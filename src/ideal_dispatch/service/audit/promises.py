@@ -165,7 +165,7 @@ def claims(entry: Entry) -> Mapping[str, Any]:
 
     ``advised`` are depots, one for each unit; ``sent`` is that of the CAD's own primary.
     ``counts`` are free units of these depots: those ``listed`` in the request, or those assumed
-    where nobody told any.
+    where nobody told any. Where units are known, all of it is ``by_unit`` and not by depot.
     """
     takes = entry.body.get("takes") if entry.kind in ("recommendation", "reply") else None
     return takes if isinstance(takes, Mapping) else {}
@@ -199,12 +199,14 @@ def _changed(before: tuple[Promise, ...], entry: Entry) -> tuple[Promise, ...]:
     kept = [one for one in before if one.kind == "accepted"]  # it is under way
     after = []
     if (start := takes["sent"]) is not None:
-        sent_at = min(datetime.fromisoformat(answer["received_at"]), entry.at)
+        sent_at = entry.at  # a unit may have become free since the call came in
+        if not takes.get("by_unit"):  # a count may be without it since the call came in
+            sent_at = min(datetime.fromisoformat(answer["received_at"]), sent_at)
         sent = next((one for one in before if (one.start, one.kind) == (start, "sent")), None)
         going = sent or next((one for one in kept if one.start == start), None)
         if going is not None:  # the same unit
             kept = [one for one in kept if one is not going]
-            sent_at = max(sent_at, going.at)
+            sent_at = going.at
         after.append(replace(new, start=start, kind="sent", at=sent_at))
     for start in takes["advised"]:
         going = next((one for one in kept if one.start == start), None)
