@@ -14,6 +14,7 @@ from ideal_dispatch.service.clock import moment_text
 from ideal_dispatch.service.solver.messages import KnownUnit, KnownUnits
 from ideal_dispatch.service.units.unit import AHEAD, News, Status, Unit
 
+_DRIVES_KMH = 5.0
 _FOLLOWED = 500  # entries; one that is told here is followed within seconds
 
 
@@ -183,11 +184,13 @@ def _told(unit: Unit) -> tuple[str, str, Status, str | None]:
 
 
 def known_unit(unit: Unit, now: datetime, promised: str = "") -> KnownUnit:
-    """A unit for a solver."""
+    """A unit for a solver. The course that a receiver tells while it stands is no direction."""
     seen = unit.seen
+    stands = seen is not None and seen.speed_kmh is not None and seen.speed_kmh < _DRIVES_KMH
+    heading = None if seen is None or stands else seen.heading
     return KnownUnit(
         unit.id, unit.station, unit.kind,
-        None if seen is None or unit.status == "at_station" else (seen.lon, seen.lat, seen.heading),
+        None if seen is None or unit.status == "at_station" else (seen.lon, seen.lat, heading),
         None if seen is None else _age_s(seen.at, now),
         unit.status in ("at_station", "dispatched"), unit.free, promised,
         0.0 if seen is None else _age_s(unit.told_at, now), unit.status == "en_route",

@@ -7,8 +7,8 @@ from ideal_dispatch.service import clock
 from ideal_dispatch.service.audit.promises import Promise, Promises
 from ideal_dispatch.service.audit.record import Entry
 from ideal_dispatch.service.clock import moment_text
-from ideal_dispatch.service.unit_counts import UnitCounts
-from ideal_dispatch.service.units.unit import Unit
+from ideal_dispatch.service.unit_counts import UnitCounts, known_unit
+from ideal_dispatch.service.units.unit import Seen, Unit
 
 AT = datetime(2026, 1, 1, 8, tzinfo=UTC)
 
@@ -76,3 +76,13 @@ def test_what_was_told_before_the_clock_went_back_replaces_nothing_on_record() -
     assert (later.status, later.since) == ("at_station", mine.status_at)
     ahead = replace(mine, status_at=now + hour)
     assert UnitCounts().later([recorded], {"A1": ahead}) == []
+
+
+def test_the_course_of_a_unit_that_stands_is_no_direction() -> None:
+    """Receivers tell 0, the last one or any while they do not move."""
+    unit = Unit("A1", "D0", "available", AT, AT, "cad")
+    places = [
+        known_unit(replace(unit, seen=Seen(117.2, 21.5, AT, 90.0, speed_kmh)), AT).place
+        for speed_kmh in (0.0, 3.0, 40.0, None)
+    ]
+    assert [place and place[2] for place in places] == [None, None, 90.0, 90.0]
