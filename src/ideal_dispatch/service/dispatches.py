@@ -138,6 +138,8 @@ class Dispatches:
             dispatch.state = "stood_down"
         elif (sent := entry.body.get("sent")) is not None:
             dispatch.state, dispatch.second, dispatch.second_at = "running", sent, entry.at
+            dispatch.statuses, dispatch.coming = (dispatch.statuses[0], None), True
+            self._wake(dispatch.id)
 
     async def read(self) -> None:
         """Know the dispatches of the last hours, as they are on record."""
@@ -300,6 +302,7 @@ class Dispatches:
                 return
             seen = {} if found is None else found["said"]
             dispatch.seen, dispatch.restored = seen, False
+            dispatch.coming = followed.second is not None
             if seen and is_news(seen, dispatch, followed) and await self._is_mine():
                 await self._advise(dispatch, found, known)
         dispatch.updated_at = now

@@ -26,7 +26,8 @@ class Dispatch:
     """Two units on their way to one call, or one of them where the second was stood down.
 
     ``said`` is the reassessment on record, as the solver tells it; ``seen`` the figures of now,
-    empty where nobody knows them. One that is ``restored`` was read from the record: what its units
+    empty where nobody knows them. The second is not ``coming`` where it was called off or broke
+    down. One that is ``restored`` was read from the record: what its units
     did meanwhile is not known.
     """
 
@@ -42,6 +43,7 @@ class Dispatch:
     seen: Mapping[str, Any] = field(default_factory=dict)
     restored: bool = False
     statuses: tuple[str | None, str | None] = (None, None)
+    coming: bool = True
     updated_at: datetime = field(default_factory=clock.now)
 
     @property
@@ -67,7 +69,7 @@ class Dispatch:
         asked = said["advice"] == "send_one" and self.response is None
         first, second = self.statuses
         other = now.get("second") or self.second  # the figures may be of one that could go
-        coming = self.state == "running" and other["unit"] == self.second["unit"]
+        coming = self.state == "running" and self.coming and other["unit"] == self.second["unit"]
         return {
             "id": self.id,
             "call_id": self.call_id,
@@ -100,14 +102,15 @@ def followed_unit(unit: Unit, call_id: str, sent_at: datetime, now: datetime) ->
     """What a unit of a dispatch does.
 
     It is lost where it is out of service or free again, or drives to another call. One that is
-    still busy with what it did when it was sent has yet to leave.
+    still busy with what it did when it was sent has yet to leave, and so has one that was free on
+    the road and is at its station now.
     """
     since_s = max((now - unit.since).total_seconds(), 0.0)
     sent_ago_s = max((now - sent_at).total_seconds(), 0.0)
     changed = unit.since > sent_at
     elsewhere = unit.call_id is not None and unit.call_id != call_id
     state: Literal["waiting", "en_route", "arrived", "lost"] = "waiting"
-    if elsewhere or unit.status == "out_of_service" or (unit.free and changed):
+    if elsewhere or unit.status == "out_of_service" or (unit.free and unit.turned_at > sent_at):
         state = "lost"
     elif unit.status == "en_route":
         state = "en_route"

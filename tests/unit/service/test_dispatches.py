@@ -192,6 +192,33 @@ def test_another_is_proposed_where_both_broke_down(client: Local, town: Town) ->
     assert found["proposed"] == {"unit": "A3", "depot": "D2"}
     sent = reply(client, found).json()
     assert (sent["second"]["unit"], sent["proposed"]) == ("A3", None)
+    assert sent["second"]["status"] != "out_of_service"  # that was the one before
+    assert sent["second"]["expected_s"] is not None
+
+
+def test_a_second_that_gets_to_its_station_before_it_turns_round_is_still_coming(
+    client: Local, town: Town
+) -> None:
+    put(client, at_station("A1", "D0"), at_station("A3", "D2"))
+    put(client, {"id": "A2", "station": "D1", "status": "available", **town.place(30)})
+    made = asked(client, town, "c", primary={"unit": "A1"})
+    assert made["second"]["unit"] == "A2"
+    accept(client, made)
+    put(client, {"id": "A1", "status": "en_route"}, {"id": "A2", "status": "at_station"})
+    found = wait(client, made, lambda one: one["second"]["status"] == "at_station")
+    found = looked_again(client, found)
+    assert found["advice"] == "keep"
+    assert found["reasons"][0]["code"] == "may_be_first"  # not that no other is needed
+
+
+def test_a_second_that_was_called_off_is_not_expected_although_it_could_go(
+    client: Local, town: Town
+) -> None:
+    made = begun(client, town)
+    put(client, {"id": "A2", "status": "available", **town.place(30)})
+    could_go = ("send_another", "no_other_needed")
+    found = wait(client, made, lambda one: one["reasons"][0]["code"] in could_go)
+    assert (found["second"]["unit"], found["second"]["expected_s"]) == ("A2", None)
 
 
 def test_a_stand_down_that_is_done_is_not_overridden(client: Local, town: Town) -> None:
