@@ -55,6 +55,36 @@ def test_sizes_themes_and_axe(
     assert serious(page) == []
 
 
+def test_a_low_window_shows_the_buttons_however_many_calls_there_are(
+    flat_browser: Browser, service: Service, open_desk: Turn
+) -> None:
+    """1366 x 768 is a common screen; a browser's own bars leave some 650 of it."""
+    for _ in range(12):
+        made = service.call("send_second")
+    page = open_desk(flat_browser, service, (1366, 650))
+    show(page, made)
+    assert page.evaluate(INSIDE) == []
+
+
+def test_a_narrow_window_scrolls_down_and_never_sideways(
+    flat_browser: Browser, service: Service, open_desk: Turn
+) -> None:
+    """Also what a page at twice its size is, on a common screen."""
+    page = open_desk(flat_browser, service, (683, 900))
+    show(page, service.call("send_second"))
+    parts = page.locator(".bar, .verdict, .facts, .map, .why, #accept, #override, .ages")
+    for part in parts.all():
+        left, right, spare = part.evaluate(
+            """(node) => [node.getBoundingClientRect().left, node.getBoundingClientRect().right,
+                 node.clientWidth - node.scrollWidth]"""
+        )
+        assert left >= 0
+        assert right <= 683
+        assert spare >= 0
+    assert serious(page) == []
+    shoot(page, "narrow")
+
+
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_axe_finds_nothing_serious_in_any_state(
     flat_browser: Browser, own_service: Service, open_desk: Turn, theme: str
