@@ -11,6 +11,12 @@ from tests.browser.conftest import Service, Turn, shoot, show
 pytestmark = pytest.mark.slow
 
 DRAWN = "data-drawn-by"
+APART = """() => {
+  const marks = [...document.querySelectorAll("#map .units")];
+  const [a, b] = marks.map((one) => one.getBoundingClientRect());
+  return Math.hypot(a.x - b.x, a.y - b.y);
+}"""
+"""How far two depots are apart, in pixels."""
 
 
 def _markers(page: Page, service: Service) -> None:
@@ -53,6 +59,23 @@ def test_with_webgl2(browser: Browser, service: Service, open_desk: Turn) -> Non
     show(page, service.call("send_second"))
     _markers(page, service)
     shoot(page, "map_maplibre")
+
+
+@pytest.mark.parametrize("kind", ["maplibre", "leaflet"])
+def test_both_ways_stay_in_sight_in_another_window_until_somebody_moves_the_map(
+    browser: Browser, flat_browser: Browser, service: Service, open_desk: Turn, kind: str
+) -> None:
+    page = open_desk(browser if kind == "maplibre" else flat_browser, service, (1920, 1080))
+    expect(page.locator("#map")).to_have_attribute(DRAWN, kind)
+    show(page, service.call("send_second"))
+    wide = page.evaluate(APART)
+    page.set_viewport_size({"width": 1024, "height": 768})
+    page.wait_for_function(f"(wide) => ({APART})() < 0.8 * wide", arg=wide)
+    narrow = page.evaluate(APART)
+    page.locator("#map").dispatch_event("wheel")
+    page.set_viewport_size({"width": 1920, "height": 1080})
+    page.wait_for_timeout(500)
+    assert page.evaluate(APART) == pytest.approx(narrow, abs=2)
 
 
 def test_without_webgl2(desk: Page, service: Service) -> None:

@@ -203,7 +203,7 @@ const actions = {
   },
   reason: chooseReason,
   units: () => store.fleet.known && showUnits(store, now()),
-  whole: () => view.map?.fit(null),
+  whole: () => view.fit(null),
   async simulate() {
     const wanted = store.simulated.left > 0 ? { ...SIMULATED, count: 0 } : SIMULATED;
     store.simulated = await ask("v1/simulated-calls", "POST", wanted).catch(() => store.simulated);

@@ -15,6 +15,7 @@ export async function create(container, network, look) {
     zoomControl: false,
     zoomSnap: 0.25,
     zoomAnimation: false,
+    trackResize: false,
     fadeAnimation: false,
   });
   library.control.zoom({ position: "topright" }).addTo(map);
@@ -42,8 +43,6 @@ class LeafletMap {
       return [x, y];
     });
     map.on("move resize", () => this.overlay.draw());
-    this.resized = new ResizeObserver(() => map.invalidateSize({ animate: false }));
-    this.resized.observe(map.getContainer());
     map.on("zoomend", () => this.paint());
     map.on("moveend", () => placeNames(map.getContainer(), this.overlay));
     this.use(look);
@@ -76,6 +75,10 @@ class LeafletMap {
     const icon = this.library.divIcon({ html: node, className: "leaflet-mark", iconSize: [0, 0] });
     const options = { icon, interactive: false, keyboard: false };
     this.library.marker(flip(place), options).addTo(this.drawn);
+  }
+
+  resize() {
+    this.map.invalidateSize({ animate: false });
   }
 
   fit(place) {
@@ -119,7 +122,6 @@ class LeafletMap {
   }
 
   remove() {
-    this.resized.disconnect();
     this.overlay.remove();
     this.map.remove();
   }

@@ -28,6 +28,7 @@ export async function create(container, network, look, onLost) {
     dragRotate: false,
     pitchWithRotate: false,
     fadeDuration: 0,
+    trackResize: false,
   });
   map.touchZoomRotate.disableRotation();
   map.addControl(new library.NavigationControl({ showCompass: false }), "top-right");
@@ -64,6 +65,10 @@ class MapLibreMap {
 
   mark(node, place) {
     return new this.library.Marker({ element: node, anchor: "center" }).setLngLat(place).addTo(this.map);
+  }
+
+  resize() {
+    this.map.resize();
   }
 
   /** Look at a box, or at the whole city. */

@@ -19,6 +19,7 @@ export class MapView {
   network = null;
   making = false;
   looked = null; // which call the map last looked at
+  fitted = undefined; // what it fits in its frame, null for the city; undefined once somebody moved it
   shown = ""; // what it last drew, in one text
   pointed = null; // where the pointer is, in pixels of the map
 
@@ -34,6 +35,23 @@ export class MapView {
       this.pointed = null;
       this.drawTip();
     });
+    for (const moved of ["pointerdown", "wheel", "keydown"]) {
+      box.addEventListener(moved, () => (this.fitted = undefined), { capture: true, passive: true });
+    }
+    new ResizeObserver(() => this.resize()).observe(box);
+  }
+
+  /** Both ways stay in sight in a frame of another size, unless a dispatcher moved the map. */
+  resize() {
+    if (!this.map || !byId("map").clientWidth) return;
+    this.map.resize();
+    if (this.fitted !== undefined) this.map.fit(this.fitted);
+  }
+
+  /** Look at a box, or at the whole city where it is null. */
+  fit(box) {
+    this.fitted = box;
+    this.map?.fit(box);
   }
 
   /** Fetch the roads and draw them, unless that is done or under way; again where they did not come. */
@@ -90,7 +108,7 @@ export class MapView {
     if (this.looked === store.selected) return; // a dispatcher who moved the map keeps it
     this.looked = store.selected;
     const place = shown.incident && this.inside(shown.incident) ? [shown.incident] : [];
-    this.map.fit(bounds([...shown.primary, ...shown.second, ...place]));
+    this.fit(bounds([...shown.primary, ...shown.second, ...place]));
   }
 
   depots() {
@@ -131,7 +149,7 @@ export class MapView {
 
   /** Look at one closure. */
   lookAt(closure) {
-    this.map?.fit(bounds(closedLines(closure, this.network).flat()));
+    this.fit(bounds(closedLines(closure, this.network).flat()));
   }
 
   /** What is under the pointer, in a few lines; time and units move on under it. */
