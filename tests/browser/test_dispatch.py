@@ -80,8 +80,9 @@ def test_both_are_expected_and_the_time_runs_down(
     rows = page.locator("#running-expected > div")
     expect(rows).to_have_count(3)
     for row, role in ((rows.nth(0), "primary"), (rows.nth(1), "second")):
-        expect(row.locator("dt")).to_have_text(made[role]["unit"])
+        expect(row.locator("dt")).to_have_text(f"{made[role]['unit']} arrives in")
         expect(row.locator("dd")).to_have_text(re.compile(r"^\d+:\d\d$"))
+    expect(rows.nth(2).locator("dt")).to_have_text(f"{made['second']['unit']} arrives first")
     expect(rows.nth(2).locator("dd")).to_have_text(re.compile(r"^\d+ %$"))
     expect(page.locator("#running-buttons")).to_be_hidden()
     row = page.locator(f".call-row[data-id='{made['id']}']")

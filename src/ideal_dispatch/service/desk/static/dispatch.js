@@ -87,7 +87,7 @@ function drawExpected(dispatch, now) {
   const rows = ["primary", "second"].map((role) => expected(dispatch, role, now)).filter(Boolean);
   const share = dispatch.second_first;
   if (dispatch.state === "running" && Number.isFinite(share)) {
-    rows.push(["chance", t("running.second_first"), percent(share)]);
+    rows.push(["chance", t("running.is_first", { who: secondOf(dispatch) }), percent(share)]);
   }
   const box = byId("running-expected");
   if (box.children.length !== rows.length) {
@@ -104,11 +104,11 @@ function drawExpected(dispatch, now) {
 function expected({ state, updated_at: told, ...dispatch }, role, now) {
   const one = dispatch[role];
   if (!one || state === "ended" || (role === "second" && state === "stood_down")) return null;
-  const name = one.unit ?? one.depot;
-  if (one.status === "on_scene") return [role, name, t("unit.on_scene")];
-  if (!Number.isFinite(one.expected_s)) return [role, name, "–"];
+  const who = one.unit ?? one.depot;
+  if (one.status === "on_scene") return [role, who, t("unit.on_scene")];
+  if (!Number.isFinite(one.expected_s)) return [role, who, "–"];
   const left = Date.parse(told) + 1000 * one.expected_s - now;
-  return [role, name, left > 0 ? countdown(left) : t("running.now")];
+  return left > 0 ? [role, t("running.arrives", { who }), countdown(left)] : [role, who, t("running.now")];
 }
 
 /** Not more sure than the service: 0.997 is 99 %, 0.002 is 1 %; none at all is 0 %. */
