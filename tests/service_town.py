@@ -36,12 +36,12 @@ from ideal_dispatch.service.state import Service
 from ideal_dispatch.service.tokens import digest
 from tests.conftest import ROOT
 from tests.unit.dispatch.worlds import GAIN, depots, random_model, world
+from tests.waiting import PATIENCE_S as PATIENCE_S
 
 EIDO: dict[str, Any] = json.loads((ROOT / "examples" / "eido.json").read_text(encoding="utf-8"))
 """The example of the documentation."""
 
 ROLES = ("cad", "dispatcher", "auditor", "admin")
-PATIENCE_S = 180.0
 DEPOTS = ("D0", "D1", "D2")
 DEADLINE_S = 30.0
 """Enough on any machine; tests of the deadline itself set their own."""

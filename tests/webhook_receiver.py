@@ -5,7 +5,6 @@ import runpy
 import socket
 import struct
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -13,8 +12,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from tests.conftest import ROOT
+from tests.waiting import wait_for
 
-PATIENCE_S = 60.0
 SECRET = "s3cret-of-the-cad"
 
 is_genuine: Callable[[str, dict[str, str], bytes], bool]
@@ -44,10 +43,7 @@ class Receiver:
         return [id_ for id_, answer in self.came if isinstance(answer, int) and answer < 300]
 
     def wait_for(self, condition: Callable[[], object]) -> None:
-        deadline = time.monotonic() + PATIENCE_S
-        while not condition():
-            assert time.monotonic() < deadline, self.came
-            time.sleep(0.01)
+        wait_for(condition, lambda: self.came)
 
 
 @contextmanager

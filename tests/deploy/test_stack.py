@@ -31,6 +31,7 @@ from ideal_dispatch.service.audit.store import AuditStore
 from tests.deploy.conftest import client_of
 from tests.postgres import Postgres
 from tests.service_town import Town, bearer
+from tests.waiting import wait_for
 
 PATIENT = (("2200ms", "8s"), ("2500ms", "12s"))
 """nginx takes a worker for frozen later than in the file: the machine of a test may be slow."""
@@ -84,10 +85,7 @@ class Stack:
         raise AssertionError(f"no line about {request_id}")
 
     def wait_for_replay(self) -> None:
-        deadline = time.monotonic() + PATIENCE_S
-        while any(audit_of(worker) != "ready" for worker in self.workers):
-            assert time.monotonic() < deadline, [audit_of(worker) for worker in self.workers]
-            time.sleep(0.1)
+        wait_for(lambda: {audit_of(worker) for worker in self.workers} == {"ready"})
 
 
 def database(postgres: Postgres) -> tuple[str, str]:
@@ -148,10 +146,8 @@ class Flood:
 
     def more(self, count: int) -> None:
         """Wait until so many more calls are answered."""
-        wanted, deadline = len(self.ids) + count, time.monotonic() + PATIENCE_S
-        while len(self.ids) < wanted:
-            assert time.monotonic() < deadline, self.others
-            time.sleep(0.01)
+        wanted = len(self.ids) + count
+        wait_for(lambda: len(self.ids) >= wanted, lambda: self.others)
 
     def _ask(self, caller: int) -> None:
         turn = 0

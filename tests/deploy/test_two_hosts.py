@@ -3,8 +3,7 @@
 import json
 import subprocess
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from ideal_dispatch.service.audit.database import migrate
 from ideal_dispatch.service.audit.store import AuditStore
 from tests.postgres import missing_server, running_postgres
 from tests.service_town import PATIENCE_S, Town, bearer
+from tests.waiting import wait_for
 
 ASK = "/v1/recommendations"
 
@@ -70,13 +70,6 @@ def last_unit(town: Town, call_id: str, depot: str) -> dict[str, Any]:
     """A call for which a second is worth a lot, and one unit left."""
     depots = [{"name": depot, "units": 1}]
     return town.call(call_id, primary={"depot": "D0"}, threshold_s=-1000.0, depots=depots)
-
-
-def wait_for(condition: Callable[[], object]) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
 
 
 def codes(made: dict[str, Any]) -> list[str]:

@@ -1,22 +1,18 @@
 """What holds after every fault of the database: nothing lost, and the chain is whole."""
 
-import time
 from pathlib import Path
 
 from ideal_dispatch.service.audit.record import Row
 from ideal_dispatch.service.audit.store import AuditStore
 from ideal_dispatch.service.audit.verification import verify
 from ideal_dispatch.service.audit.writer import AuditWriter
-
-PATIENCE_S = 180.0
+from tests.waiting import PATIENCE_S as PATIENCE_S
+from tests.waiting import wait_for
 
 
 def wait_for_replay(writer: AuditWriter) -> None:
     """Until the database is back and has taken all that waits."""
-    deadline = time.monotonic() + PATIENCE_S
-    while len(writer.spool) or writer.error is not None:
-        assert time.monotonic() < deadline, writer.error
-        time.sleep(0.02)
+    wait_for(lambda: not len(writer.spool) and writer.error is None, lambda: writer.error)
 
 
 def all_rows(store: AuditStore) -> list[Row]:

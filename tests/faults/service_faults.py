@@ -1,7 +1,6 @@
 """What tests of the service's faults share."""
 
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -14,6 +13,7 @@ from ideal_dispatch.service.recorded_answers import RecordedAnswer
 from ideal_dispatch.service.settings import ServiceSettings
 from ideal_dispatch.service.solver.pool import SolverPool
 from tests.service_town import PATIENCE_S, Local, bearer, local
+from tests.waiting import wait_for
 
 ASK = "/v1/recommendations"
 PATIENT = {"expiry_s": 3600.0}
@@ -62,10 +62,3 @@ def record_patiently(client: Local) -> None:
 
 def working(pool: SolverPool) -> list[int]:
     return [one._child.process.pid for one in pool._solvers if one._child and one.warm]
-
-
-def wait_for(condition: Callable[[], object]) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)

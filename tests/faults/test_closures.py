@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 
 from ideal_dispatch.service.audit.store import AuditStore
-from tests.faults.service_faults import ASK, codes, wait_for, words
+from tests.faults.service_faults import ASK, codes, words
 from tests.faults.service_faults import advised as made
 from tests.faults.test_routing_engine import routed, settings
 from tests.postgres import Postgres
 from tests.service_town import Local, Town, application, bearer, local
 from tests.stand_in import Answer, Asked, serve
+from tests.waiting import wait_for
 
 CLOSURES = "/v1/closures"
 

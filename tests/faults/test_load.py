@@ -8,8 +8,9 @@ from typing import Any
 import httpx
 
 from ideal_dispatch.service.solver.messages import Call
-from tests.faults.service_faults import ASK, advised, wait_for
+from tests.faults.service_faults import ASK, advised
 from tests.service_town import PATIENCE_S, Town, application, bearer, local
+from tests.waiting import wait_for
 
 
 def test_ten_times_the_load(town: Town) -> None:

@@ -6,10 +6,11 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
-from tests.faults.service_faults import PATIENT, wait_for
+from tests.faults.service_faults import PATIENT
 from tests.faults.test_nobody_sent_twice import CALLS, at_once, last_unit, workers
 from tests.postgres import Postgres, end_listeners
 from tests.service_town import Served, Town
+from tests.waiting import wait_for
 
 
 @contextmanager

@@ -6,10 +6,11 @@ from typing import Any
 import pytest
 
 from ideal_dispatch import RoadNetwork
-from tests.faults.service_faults import advised, codes, pooled, wait_for, words
+from tests.faults.service_faults import advised, codes, pooled, words
 from tests.polylines import encode_polyline
 from tests.service_town import Town, application, local
 from tests.stand_in import Answer, Asked, serve
+from tests.waiting import wait_for
 
 
 def routed(network: RoadNetwork, asked: Asked, **more: Any) -> str:

@@ -16,6 +16,7 @@ from ideal_dispatch.service.audit.store import AuditStore
 from ideal_dispatch.service.http.answer_schemas import Recommendation
 from tests.postgres import Postgres
 from tests.service_town import PATIENCE_S, Town, bearer, serving
+from tests.waiting import wait_for
 
 pytestmark = pytest.mark.slow
 
@@ -57,9 +58,7 @@ def test_sigkill_or_sigterm_of_the_service_loses_no_answer(town: Town, how: sign
         ]
         for thread in threads:
             thread.start()
-        deadline = time.monotonic() + PATIENCE_S
-        while len(got) < 30 and time.monotonic() < deadline:
-            time.sleep(0.01)
+        wait_for(lambda: len(got) >= 30)
         os.kill(served.process.pid, how)
         served.process.wait(PATIENCE_S)
         stop.set()
@@ -179,10 +178,7 @@ def test_database_down_while_serving(town: Town, postgres: Postgres) -> None:
             assert len(served.get("/v1/recommendations").json()) >= 7
         finally:
             postgres.start()
-        deadline = time.monotonic() + PATIENCE_S
-        while served.get("/healthz").json()["parts"]["audit"] != "ready":
-            assert time.monotonic() < deadline
-            time.sleep(0.1)
+        wait_for(lambda: served.get("/healthz").json()["parts"]["audit"] == "ready")
         assert {row.entry.id for row in rows(url)} >= set(ids)
         assert sum(row.entry.call_id == "again" for row in rows(url)) == 2
 
@@ -200,10 +196,7 @@ def test_database_locked_while_serving(town: Town) -> None:
             ids.append(answer.json()["id"])
         holder.execute("ROLLBACK")
         holder.close()
-        deadline = time.monotonic() + PATIENCE_S
-        while not {row.entry.id for row in rows(f"sqlite:///{file}")} >= set(ids):
-            assert time.monotonic() < deadline
-            time.sleep(0.1)
+        wait_for(lambda: {row.entry.id for row in rows(f"sqlite:///{file}")} >= set(ids))
 
 
 def test_killed_and_started_again_while_the_database_is_locked(town: Town) -> None:
@@ -221,10 +214,7 @@ def test_killed_and_started_again_while_the_database_is_locked(town: Town) -> No
         assert served.post(body).json() == first
         holder.execute("ROLLBACK")
         holder.close()
-        deadline = time.monotonic() + PATIENCE_S
-        while first["id"] not in {row.entry.id for row in rows(f"sqlite:///{file}")}:
-            assert time.monotonic() < deadline
-            time.sleep(0.1)
+        wait_for(lambda: first["id"] in {row.entry.id for row in rows(f"sqlite:///{file}")})
 
 
 def test_no_torch_and_no_secret_in_the_process(town: Town) -> None:

@@ -35,11 +35,11 @@ from tests.faults.service_faults import (
     pooled,
     post,
     record_patiently,
-    wait_for,
     words,
     working,
 )
 from tests.service_town import PATIENCE_S, Town, application, bearer, local, serving
+from tests.waiting import wait_for
 
 SOLVER = "ideal_dispatch.service.solver.main"
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.service_town import PATIENCE_S, Town, launched
+from tests.waiting import wait_for
 
 
 @pytest.mark.parametrize(
@@ -17,10 +18,8 @@ def test_sigterm_while_it_starts(town: Town, tmp_path: Path, workers: int) -> No
     options = ["--workers", str(workers)]
     environment = {"NUMBA_CACHE_DIR": str(tmp_path)}
     with launched(config, options=options, environment=environment) as served:
-        deadline = time.monotonic() + PATIENCE_S
-        while served.log.read_text().count("Waiting for application startup") < workers:
-            assert time.monotonic() < deadline, served.log.read_text()
-            time.sleep(0.05)
+        started = "Waiting for application startup"
+        wait_for(lambda: served.log.read_text().count(started) >= workers, served.log.read_text)
         time.sleep(0.5)
         assert served.process.poll() is None, served.log.read_text()
         served.process.send_signal(signal.SIGTERM)

@@ -1,6 +1,5 @@
 """No unit elsewhere, none anywhere, a depot that is none; counts told while nobody keeps them."""
 
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -8,7 +7,8 @@ import pytest
 
 from tests.faults.service_faults import advised, codes, words
 from tests.postgres import Postgres
-from tests.service_town import PATIENCE_S, Local, Town, application, bearer, local
+from tests.service_town import Local, Town, application, bearer, local
+from tests.waiting import wait_for
 
 
 @pytest.fixture(scope="module")
@@ -89,11 +89,8 @@ def known(client: Local) -> list[int]:
     return [row["units"] for row in client.get("/v1/units", headers=bearer()).json()]
 
 
-def wait_for(client: Local, units: list[int]) -> None:
-    until = time.monotonic() + PATIENCE_S
-    while known(client) != units:
-        assert time.monotonic() < until, known(client)
-        time.sleep(0.1)
+def wait_until(client: Local, units: list[int]) -> None:
+    wait_for(lambda: known(client) == units, lambda: known(client))
 
 
 @contextmanager
@@ -107,7 +104,7 @@ def test_counts_told_without_a_database_reach_everybody(town: Town, postgres: Po
     url = postgres.new_database()
     with worker(town, url) as other, worker(town, url) as teller:
         tell(teller, {"D0": 4, "D1": 1, "D2": 1})
-        wait_for(other, [4, 1, 1])
+        wait_until(other, [4, 1, 1])
         postgres.stop("immediate")
         try:
             tell(teller, {"D0": 7})
@@ -115,7 +112,7 @@ def test_counts_told_without_a_database_reach_everybody(town: Town, postgres: Po
             assert known(other) == [4, 1, 1]
         finally:
             postgres.start()
-        wait_for(other, [7, 1, 1])
+        wait_until(other, [7, 1, 1])
     # nobody else is left who would take over what a process that ended had in its spool
     postgres.stop("immediate")
     try:
@@ -126,4 +123,4 @@ def test_counts_told_without_a_database_reach_everybody(town: Town, postgres: Po
     finally:
         postgres.start()
     with worker(town, url) as later:
-        wait_for(later, [7, 1, 9])
+        wait_until(later, [7, 1, 9])

@@ -6,9 +6,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from tests.faults.service_faults import advised, codes, wait_for, words
+from tests.faults.service_faults import advised, codes, words
 from tests.service_town import Local, Town, application, local
 from tests.stand_in import Answer, Asked, serve
+from tests.waiting import wait_for
 
 HOURLY = {
     "temperature_2m": "°C", "precipitation": "mm", "relative_humidity_2m": "%",

@@ -16,8 +16,8 @@ from schemathesis.checks import (
 )
 
 from tests.service_town import Served, Town, bearer
+from tests.waiting import PATIENCE_S
 
-PATIENCE_S = 180.0
 CHECKS = [status_code_conformance, content_type_conformance, response_schema_conformance]
 OPERATIONS = [
     ("POST", "/v1/recommendations"),

@@ -19,10 +19,10 @@ from ideal_dispatch.service.audit.verification import verify
 from ideal_dispatch.service.dispatches import Dispatches
 from ideal_dispatch.service.settings import ServiceSettings
 from ideal_dispatch.service.solver.assets import load_assets
-from tests.faults.service_faults import wait_for
 from tests.service_town import PATIENCE_S, Local, Town, application, bearer, local
 from tests.unit.service.solver.test_reassessing import with_router
 from tests.unit.service.test_fleet_units import ASK, accept, asked, at_station, fleet, put
+from tests.waiting import wait_for
 
 DISPATCHES = "/v1/dispatches"
 PATIENT = {"deadline_s": 60.0, "expiry_s": 3600.0}
@@ -47,13 +47,14 @@ def dispatch(client: Local, made: dict[str, Any]) -> dict[str, Any] | None:
 
 def wait(client: Local, made: dict[str, Any], wanted: Callable[[Any], bool]) -> dict[str, Any]:
     """The dispatch, once it is as wanted."""
-    until = time.monotonic() + PATIENCE_S
-    while True:
-        found = dispatch(client, made)
-        if found is not None and wanted(found):
-            return found
-        assert time.monotonic() < until, found
-        time.sleep(0.05)
+
+    def found() -> dict[str, Any] | None:
+        one = dispatch(client, made)
+        return one if one is not None and wanted(one) else None
+
+    one = wait_for(found, lambda: dispatch(client, made))
+    assert one is not None
+    return one
 
 
 def close(client: Local, edges: list[int]) -> None:
@@ -389,8 +390,7 @@ def test_a_reply_to_a_worker_that_has_not_heard_of_the_advice_yet_is_taken(
             wait(two, made, lambda found: found["state"] == "running")
             for task in two.service._tasks:  # it hears nothing more
                 loop_of(two).call_soon_threadsafe(task.cancel)
-            while not all(task.done() for task in two.service._tasks):
-                time.sleep(0.02)
+            wait_for(lambda: all(task.done() for task in two.service._tasks))
             put(one, {"id": "A1", "status": "on_scene"})
             found = wait(one, made, lambda found: found["advice"] == "stand_down")
             assert (dispatch(two, made) or {})["advice"] == "keep"
@@ -466,10 +466,7 @@ def test_desks_hear_that_an_accepted_advice_was_overridden_after_all(
     hub.publish = lambda event, data, key=None: told.append((event, data))  # type: ignore[method-assign]
     body = {"action": "override", "reason_code": "capacity"}
     client.post(f"{ASK}/{made['id']}/response", json=body, headers=bearer())
-    until = time.monotonic() + PATIENCE_S
-    while not any(e == "dispatch" and one["state"] == "ended" for e, one in told):
-        assert time.monotonic() < until
-        time.sleep(0.02)
+    wait_for(lambda: any(e == "dispatch" and one["state"] == "ended" for e, one in told))
 
 
 def test_news_of_a_unit_is_looked_at_without_waiting(

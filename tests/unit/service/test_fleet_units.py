@@ -14,16 +14,16 @@ import numpy as np
 import pytest
 
 from ideal_dispatch.service import clock
-from ideal_dispatch.service.audit.record import StoreError
+from ideal_dispatch.service.audit.record import Row, StoreError
 from ideal_dispatch.service.http.answer_schemas import CityOut
 from ideal_dispatch.service.http.fleet import UnitOut
 from ideal_dispatch.service.settings import ServiceSettings
 from ideal_dispatch.service.solver.messages import Call, KnownWeather, Scene, Sent
 from ideal_dispatch.service.unit_counts import known_unit
-from tests.faults.service_faults import wait_for
 from tests.polylines import encode_polyline
 from tests.service_town import EIDO, PATIENCE_S, Local, Town, application, bearer, later, local
 from tests.unit.dispatch.worlds import depots
+from tests.waiting import wait_for
 
 ASK, FLEET = "/v1/recommendations", "/v1/fleet/units"
 PATIENT = {"deadline_s": 60.0, "expiry_s": 3600.0}
@@ -468,25 +468,23 @@ def test_each_step_of_a_unit_is_on_record_and_no_place_is(client: Local, town: T
         {"id": "A1", "status": "en_route", **town.place(30)},
         {"id": "A1", **town.place(31)},
     )
-    writer = client.service.ledger
-    until = time.monotonic() + PATIENCE_S
-    rows: list[Any] = []
-    while len(rows) < 2 and time.monotonic() < until:
-        rows = [row for row in writer._store.rows(0, 50) if row.kind == "unit"]
-    steps = [one["status"] for row in rows for one in json.loads(row.body)["units"]]
+    store = client.service.ledger._store
+
+    def rows() -> list[Row]:
+        return [row for row in store.rows(0, 50) if row.kind == "unit"]
+
+    wait_for(lambda: len(rows()) >= 2)
+    steps = [one["status"] for row in rows() for one in json.loads(row.body)["units"]]
     assert steps == ["at_station", "dispatched", "en_route"]
-    assert not any('"lon"' in row.body for row in rows)
+    assert not any('"lon"' in row.body for row in rows())
 
 
 def test_two_workers_know_the_same_units(settings: ServiceSettings, town: Town) -> None:
     with local(application(settings)) as one, local(application(settings)) as two:
         put(one, at_station("A1", "D0"), at_station("A2", "D1"))
-        until = time.monotonic() + PATIENCE_S
-        while set(fleet(two)) != {"A1", "A2"} and time.monotonic() < until:
-            time.sleep(0.02)
+        wait_for(lambda: set(fleet(two)) == {"A1", "A2"})
         put(two, {"id": "A2", "status": "available", **town.place(30)})
-        while fleet(one)["A2"]["position"] is None and time.monotonic() < until:
-            time.sleep(0.02)
+        wait_for(lambda: fleet(one)["A2"]["position"] is not None)
         assert fleet(one)["A2"]["position"] == fleet(two)["A2"]["position"]
         first = asked(one, town, "a", primary={"unit": "A1"})
         assert first["second"]["unit"] == "A2"
@@ -612,14 +610,11 @@ def test_units_outlive_a_restart(settings: ServiceSettings, town: Town) -> None:
     with local(application(settings)) as one:
         put(one, at_station("A1", "D0"))
         put(one, {"id": "A1", "status": "available", **town.place(30)})
-        until, store = time.monotonic() + PATIENCE_S, one.service.ledger._store
-        while store.read_fleet()[0].seen is None and time.monotonic() < until:
-            time.sleep(0.02)
+        store = one.service.ledger._store
+        wait_for(lambda: store.read_fleet()[0].seen is not None)
         before = fleet(one)["A1"]
     with local(application(settings)) as again:
-        until = time.monotonic() + PATIENCE_S
-        while "A1" not in fleet(again) and time.monotonic() < until:
-            time.sleep(0.02)
+        wait_for(lambda: "A1" in fleet(again))
         aged = {"stale": False, "age_s": 0.0}
         assert {**fleet(again)["A1"], **aged} == {**before, **aged}
     assert datetime.fromisoformat(before["since"]) <= datetime.now(UTC)

@@ -12,10 +12,11 @@ import pytest
 
 from ideal_dispatch.service.audit.record import Entry
 from ideal_dispatch.service.audit.store import Outcome
-from ideal_dispatch.service.audit.writer import AuditWriter
 from ideal_dispatch.service.settings import ServiceSettings
+from tests.faults.audit_checks import wait_for_replay
 from tests.postgres import Postgres
 from tests.service_town import PATIENCE_S, Local, Town, application, bearer, local
+from tests.waiting import wait_for
 
 ASK = "/v1/recommendations"
 LAST = [{"name": "D1", "units": 1}]
@@ -65,14 +66,6 @@ def tell(client: Local, **units: int) -> list[dict[str, Any]]:
     told = [{"depot": depot, "units": count} for depot, count in units.items()]
     rows: list[dict[str, Any]] = client.put("/v1/units", json=told, headers=bearer("cad")).json()
     return rows
-
-
-def replayed(writer: AuditWriter) -> None:
-    """Wait until the database is back and has all that was spooled."""
-    until = time.monotonic() + PATIENCE_S
-    while writer.error is not None or len(writer.spool):
-        assert time.monotonic() < until
-        time.sleep(0.05)
 
 
 def test_the_last_unit_goes_to_one_call(client: Local, town: Town) -> None:
@@ -154,10 +147,7 @@ def test_a_primary_that_we_chose_and_the_cad_then_named_is_one_unit(
 def test_simulated_calls_promise_nothing(client: Local, town: Town) -> None:
     headers = bearer("admin")
     client.post("/v1/simulated-calls", json={"count": 3, "every_s": 0.5}, headers=headers)
-    until = time.monotonic() + PATIENCE_S
-    while len(client.get(ASK, headers=headers).json()) < 3:
-        assert time.monotonic() < until
-        time.sleep(0.05)
+    wait_for(lambda: len(client.get(ASK, headers=headers).json()) >= 3)
     assert all(not row["promised"] for row in client.get("/v1/units", headers=headers).json())
 
 
@@ -226,7 +216,7 @@ def test_without_a_database_the_answer_says_so(town: Town, postgres: Postgres) -
         assert (second(first), second(other)) == ("D1", None)
         assert promised_to(other).endswith("call a")
         ledger = client.service.ledger
-        replayed(ledger.writer)
+        wait_for_replay(ledger.writer)
         advised = [one for one in ledger._store.read_units().promises if one.kind == "advised"]
         assert [(one.call_id, one.start) for one in advised] == [("a", "D1")]
         assert len(ledger._store.of_call("b", 9)) == 1
@@ -251,7 +241,7 @@ def test_an_answer_that_came_on_record_after_a_stall_keeps_its_unit(
     made = asked(client, town, "a", received_at=received_at)
     assert "promises_unknown" in [one["code"] for one in made["degraded"]]
     given.set()
-    replayed(writer)
+    wait_for_replay(writer)
     assert [row.duplicate_of for row in store.of_call("a", 9)] == [None, made["id"]]
     respond(client, made, "accept")
     (row,) = (one for one in store.read_units().promises if one.kind != "sent")

@@ -1,7 +1,6 @@
 """Answers of one or two workers to one call: repeated, revised, in the order of asking."""
 
 import threading
-import time
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
@@ -13,6 +12,7 @@ import pytest
 from ideal_dispatch.service import clock
 from ideal_dispatch.service.clock import ClockTable, moment_text
 from tests.service_town import Local, Town, application, bearer, local
+from tests.waiting import wait_for
 
 ASK = "/v1/recommendations"
 
@@ -169,9 +169,7 @@ def test_a_clock_that_is_behind_loses_no_link(town: Town, monkeypatch: pytest.Mo
     with workers(town, "behind.toml") as (one, two, _):
         first = asked(one, town.call("c", node=65))
         followed = two.service.ledger
-        deadline = time.monotonic() + 30
-        while followed.followed < 3 and time.monotonic() < deadline:  # two starts, and the answer
-            time.sleep(0.02)
+        wait_for(lambda: followed.followed >= 3)  # two starts, and the answer
         real = moment_text
         monkeypatch.setattr(
             "ideal_dispatch.service.recommender.moment_text",

@@ -1,7 +1,7 @@
 """PostgreSQL tells at once that something was written; nobody depends on it."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
@@ -14,8 +14,7 @@ from ideal_dispatch.service.audit.store import AuditStore
 from ideal_dispatch.service.audit.verification import verify
 from tests.audit_entries import entry, stored
 from tests.postgres import Postgres, end_listeners
-
-PATIENCE_S = 60.0
+from tests.waiting import PATIENCE_S, wait_for
 
 
 class Heard:
@@ -38,13 +37,6 @@ def listening(url: str) -> Iterator[tuple[Listener, Heard]]:
     finally:
         listener.stop(PATIENCE_S)
         assert not listener.listening
-
-
-def wait_for(condition: Callable[[], object]) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
 
 
 def test_a_commit_is_heard_and_what_is_taken_back_is_not(postgres: Postgres) -> None:

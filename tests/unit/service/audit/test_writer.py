@@ -17,8 +17,8 @@ from ideal_dispatch.service.audit.spool import Spool
 from ideal_dispatch.service.audit.store import AuditStore
 from ideal_dispatch.service.audit.verification import verify
 from tests.audit_entries import BlockingWriter, entry
-
-PATIENCE_S = 180.0
+from tests.faults.audit_checks import wait_for_replay
+from tests.waiting import PATIENCE_S
 
 
 @pytest.fixture
@@ -53,14 +53,6 @@ def locked(path: Path) -> Iterator[None]:
     finally:
         other.execute("ROLLBACK")
         other.close()
-
-
-def replayed(writer: BlockingWriter) -> None:
-    """Wait until the spool is empty."""
-    deadline = time.monotonic() + PATIENCE_S
-    while len(writer.spool) or writer.error is not None:
-        assert time.monotonic() < deadline, writer.error
-        time.sleep(0.02)
 
 
 def calls(store: AuditStore) -> list[str]:
@@ -132,7 +124,7 @@ def test_what_a_locked_database_does_not_take_is_spooled(
             assert writer.write(entry(number), PATIENCE_S) is None
         assert writer.error is not None
         assert len(writer.spool) == 6
-    replayed(writer)
+    wait_for_replay(writer)
     assert calls(store) == [f"call-{number}" for number in range(6)]
     assert writer.write(entry(9), PATIENCE_S) is not None
 
@@ -155,7 +147,7 @@ def test_a_duplicate_found_at_replay_is_kept_and_says_so(
     with locked(path):
         later = entry(1, body={"decision": "primary_only"})
         assert writer.write(later, PATIENCE_S) is None
-    replayed(writer)
+    wait_for_replay(writer)
     rows = store.rows(0, 10)
     assert [row.entry.id for row in rows] == [first.entry.id, later.id]
     assert [row.duplicate_of for row in rows] == [None, first.entry.id]
@@ -176,7 +168,7 @@ def test_new_entries_do_not_overtake_spooled_ones(
     direct = 0
     while direct < 20:  # while the spool is replayed, and after it
         direct += not write()
-    replayed(writer)
+    wait_for_replay(writer)
     assert calls(store) == [one.call_id for one in order]
     assert verify(store).fault is None
 
@@ -201,7 +193,7 @@ def test_closing_without_a_database_leaves_a_spool(
         writer.close(2.0)
         assert all(future.result(0) is None for future in futures)
     with BlockingWriter(AuditStore(f"sqlite:///{path}"), Spool(tmp_path / "spool")) as successor:
-        replayed(successor)
+        wait_for_replay(successor)
         assert calls(store) == [f"call-{number}" for number in range(50)]
 
 
@@ -232,7 +224,7 @@ def test_many_callers_lose_nothing_while_locks_come_and_go(
         thread.join()
     stop.set()
     disturber.join()
-    replayed(writer)
+    wait_for_replay(writer)
     rows = store.rows(0, 1000)
     assert sorted(row.entry.id for row in rows) == sorted(acknowledged)
     for worker in range(6):  # each caller's entries are in the order of writing
@@ -255,7 +247,7 @@ def test_what_a_dead_process_left_is_adopted_although_entries_keep_coming(
         number += 1
         assert writer.write(entry(number), PATIENCE_S) is not None
         time.sleep(0.1)
-    replayed(writer)
+    wait_for_replay(writer)
     assert len(store.rows(0, 1_000_000)) == number + 1
 
 

@@ -31,6 +31,7 @@ from tests.service_town import (
     local,
     token,
 )
+from tests.waiting import wait_for
 
 ASK = "/v1/recommendations"
 
@@ -527,16 +528,14 @@ def test_simulated_calls_are_marked_as_such(client: Local) -> None:
         "/v1/simulated-calls", json={"count": 2, "every_s": 0.5}, headers=bearer("admin")
     )
     assert answer.json() == {"running": True, "left": 2, "every_s": 0.5}
-    deadline = time.monotonic() + PATIENCE_S
-    while client.get("/v1/simulated-calls", headers=bearer()).json()["left"]:
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-    deadline = time.monotonic() + PATIENCE_S
-    simulated: list[Any] = []
-    while len(simulated) < 2:
-        assert time.monotonic() < deadline
-        listed = client.get(f"{ASK}?limit=10", headers=bearer()).json()
-        simulated = [one for one in listed if one["simulated"]]
+    wait_for(lambda: not client.get("/v1/simulated-calls", headers=bearer()).json()["left"])
+
+    def listed() -> list[Any]:
+        found = client.get(f"{ASK}?limit=10", headers=bearer()).json()
+        return [one for one in found if one["simulated"]]
+
+    wait_for(lambda: len(listed()) >= 2)
+    simulated = listed()
     assert all(one["call_id"].startswith("SIM-") for one in simulated)
     silent = [one["degraded"][0]["code"] for one in simulated if one["decision"] == "no_advice"]
     assert set(silent) <= {"no_unit", "last_unit_promised"}, "units promised by other tests here"
@@ -573,10 +572,7 @@ def test_rows_older_than_the_retention_are_let_go(town: Town) -> None:
         at = datetime.now(UTC) - timedelta(days=days)
         store.append([Entry("recommendation", call_id, {}, at=at)])
     with local(application(settings)):
-        deadline = time.monotonic() + PATIENCE_S
-        while store.of_call("older", 9):
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
+        wait_for(lambda: not store.of_call("older", 9))
         assert len(store.of_call("younger", 9)) == 1
     store.close()
 

@@ -15,8 +15,8 @@ from ideal_dispatch.service import clock
 from ideal_dispatch.service.audit.store import AuditStore
 from ideal_dispatch.service.clock import ClockTable
 from ideal_dispatch.service.http.closures import ClosureOut
-from tests.faults.service_faults import wait_for
 from tests.service_town import PATIENCE_S, Local, Town, application, bearer, later, local
+from tests.waiting import wait_for
 
 CLOSURES = "/v1/closures"
 

@@ -5,7 +5,7 @@ import json
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -16,8 +16,7 @@ import uvicorn
 from ideal_dispatch.service.http import connection
 from ideal_dispatch.service.http.connection import HEAD_BYTES, MOST_WAITING, ClientConnection
 from ideal_dispatch.service.http.protection import BEGAN, REFUSED
-
-PATIENCE_S = 180.0
+from tests.waiting import PATIENCE_S, wait_for
 
 
 class Refusing:
@@ -94,7 +93,7 @@ def running(monkeypatch: pytest.MonkeyPatch) -> Iterator[Running]:
     thread = threading.Thread(target=server.run)
     thread.start()
     try:
-        until(lambda: server.started)
+        wait_for(lambda: server.started)
         yield Running(server, app)
     finally:
         app.go_on.set()
@@ -102,13 +101,6 @@ def running(monkeypatch: pytest.MonkeyPatch) -> Iterator[Running]:
             one.loop.call_soon_threadsafe(one.transport.abort)
         server.should_exit = True
         thread.join(PATIENCE_S)
-
-
-def until(condition: Callable[[], object]) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
 
 
 def get(path: str, *lines: str) -> bytes:
@@ -247,7 +239,7 @@ def test_a_request_begins_with_its_first_byte(running: Running) -> None:
             whole = get(path)
             before = time.monotonic()
             stream.sendall(whole[:9])
-            until(partial(running.heard_since, before))
+            wait_for(partial(running.heard_since, before))
             between = time.monotonic()
             stream.sendall(whole[9:])
             assert status(stream) == 200
@@ -271,7 +263,7 @@ def test_who_is_refused_is_not_read_during_the_rest(running: Running, pipelined:
         assert status(refused) == 503
         if not pipelined:
             refused.sendall(get("/again"))
-            until(lambda: any(one._early for one in running.connections))
+            wait_for(lambda: any(one._early for one in running.connections))
         for path in ("/other", "/and again"):
             other.sendall(get(path.replace(" ", "%20")))
             assert status(other) == 200
@@ -295,7 +287,7 @@ def test_a_request_that_came_during_the_rest_began_then(running: Running) -> Non
             assert status(stream) == 503
         stream.sendall(get("/early"))
         (one,) = running.connections
-        until(lambda: one._early or "/early" in running.app.began)
+        wait_for(lambda: one._early or "/early" in running.app.began)
         came = time.monotonic()
         assert status(stream) == 200
         assert before <= running.app.began["/early"] <= came
@@ -310,13 +302,13 @@ def test_beyond_so_many_connections_the_refusal_has_the_usual_form(
 ) -> None:
     monkeypatch.setattr(connection, "MOST_CONNECTIONS", 2)
     with running.connect(), running.connect():
-        until(lambda: len(running.connections) == 2)
+        wait_for(lambda: len(running.connections) == 2)
         with running.connect() as third:
             third.sendall(get("/"))
             said = all_said(third)
             assert code(said) == (503, "busy")
             assert b"Retry-After: 1\r\n" in said
-    until(lambda: not running.connections)
+    wait_for(lambda: not running.connections)
     with running.connect() as again:
         again.sendall(get("/"))
         assert status(again) == 200
@@ -326,7 +318,7 @@ def test_thousands_of_requests_at_once_are_refused(running: Running) -> None:
     """The one under way is answered, those that wait are dropped."""
     with running.connect() as stream:
         stream.sendall(get("/wait") + get("/never") * 5000)
-        until(lambda: any(one._refusal for one in running.connections))
+        wait_for(lambda: any(one._refusal for one in running.connections))
         (one,) = running.connections
         assert not one.pipeline
         running.app.go_on.set()
@@ -346,5 +338,5 @@ def test_the_application_learns_that_a_client_left(running: Running, waiting: in
     """Also if a further request of that client waits."""
     with running.connect() as stream:
         stream.sendall(get("/stay") + get("/never") * waiting)
-        until(lambda: "/stay" in running.app.began)
-    until(lambda: running.app.left)
+        wait_for(lambda: "/stay" in running.app.began)
+    wait_for(lambda: running.app.left)

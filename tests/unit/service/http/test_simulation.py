@@ -7,6 +7,7 @@ import pytest
 
 from ideal_dispatch.errors import InputError
 from tests.service_town import PATIENCE_S, Town, application, local
+from tests.waiting import wait_for
 
 
 def test_stopping_a_simulation_that_stands_still_starts_none(town: Town) -> None:
@@ -20,10 +21,7 @@ def test_stopping_a_simulation_that_stands_still_starts_none(town: Town) -> None
         assert app.state.simulator.status() == {"running": False, "left": 0, "every_s": 0.5}
         assert client.service.ledger._store.recent("recommendation", 10) == []
         loop.call_soon_threadsafe(app.state.simulator.ask, 1, 0.5)
-        deadline = time.monotonic() + PATIENCE_S
-        while not client.service.ledger._store.recent("recommendation", 10):
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
+        wait_for(lambda: client.service.ledger._store.recent("recommendation", 10))
         assert app.state.simulator.status()["left"] == 0
 
 
@@ -38,10 +36,7 @@ def test_a_call_that_cannot_be_made_keeps_no_place(
         monkeypatch.setattr(app.state.simulator, "call", impossible)
         loop = client.service._tasks[0].get_loop()
         loop.call_soon_threadsafe(app.state.simulator.ask, 1, 0.5)
-        deadline = time.monotonic() + PATIENCE_S
-        while "nobody lives here" not in caplog.text:
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
+        wait_for(lambda: "nobody lives here" in caplog.text)
         assert client.service.admission.inside == 0
 
 

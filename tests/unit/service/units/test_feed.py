@@ -4,8 +4,6 @@ import json
 import os
 import re
 import threading
-import time
-from collections.abc import Callable
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -23,9 +21,9 @@ from ideal_dispatch.service.units.gathered import Gathered
 from tests.service_town import Town, serving, token
 from tests.stand_in import Answer, Asked, serve
 from tests.unit.service.units.fleet_stand_in import TOKEN, FleetStandIn, fleet, refusal
+from tests.waiting import PATIENCE_S, wait_for
 
 SOON_S = 0.01
-PATIENCE_S = 60.0
 
 
 def line(unit: str, second: int, **properties: Any) -> str:
@@ -64,13 +62,6 @@ def follow_until_refused(feed: Feed, service: FleetStandIn) -> None:
     """Streams have no end: a token that is taken back is one."""
     with pytest.raises(InputError, match="HTTP 401 enough"):
         follow(feed, service)
-
-
-def until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
 
 
 def test_a_file_arrives(tmp_path: Path) -> None:
@@ -116,7 +107,7 @@ def test_a_service_that_is_slow(tmp_path: Path) -> None:
     with fleet(Answer("", delay_s=3.0)) as service:
         feed = made(write(tmp_path, known("A1")), said)
         follow(feed, service, timeout_s=0.5)
-        until(lambda: bool(service.news))
+        wait_for(lambda: bool(service.news))
     assert "no whole answer within 0.5 s" in said[0]
     assert service.units["A1"]["status"] == "at_station"
 
@@ -152,7 +143,7 @@ def test_nobody_listens(tmp_path: Path) -> None:
     client = FleetClient(url, TOKEN)
     running = threading.Thread(target=feed.follow, args=(client,), daemon=True)
     running.start()
-    until(lambda: bool(said))
+    wait_for(lambda: bool(said))
     assert "Connection refused" in said[0]
     assert running.is_alive()
     with fleet() as service:
@@ -356,7 +347,7 @@ def test_a_stream_that_breaks_is_opened_again() -> None:
         feed = made(f"{source.url}/avl", said)
         running = threading.Thread(target=follow_until_refused, args=(feed, service))
         running.start()
-        until(lambda: service.units.get("A1", {}).get("status") == "on_scene")
+        wait_for(lambda: service.units.get("A1", {}).get("status") == "on_scene")
         service.first.append(refusal(401, "unauthorized", "enough"))
         answers.append(Answer(line("A1", 3)))
         running.join(PATIENCE_S)
