@@ -7,7 +7,6 @@ iproute2. Addresses are those that RFC 2544 sets aside for tests of networks.
 import ctypes
 import os
 import shutil
-import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -20,7 +19,7 @@ from typing import TypeVar
 
 import httpx
 
-from benchmarks.stack import IDEAL, PATIENCE_S
+from benchmarks.stack import IDEAL, PATIENCE_S, stop
 
 _Said = TypeVar("_Said")
 
@@ -28,7 +27,6 @@ PORT = 8000
 _FIRST = IPv4Address("198.18.0.0")
 _NETS = 32768  # of four addresses each
 _NEW_NETWORK = 0x40000000  # CLONE_NEWNET
-_STOP_S = 20.0
 
 
 def missing_namespaces() -> str:
@@ -91,13 +89,7 @@ class Host:
             self._wait_until_ready(process, log)
             yield process
         finally:
-            if process.poll() is None:
-                process.send_signal(signal.SIGTERM)
-            try:
-                process.wait(_STOP_S)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
+            stop(process)
 
     def _wait_until_ready(self, process: "subprocess.Popen[bytes]", log: Path) -> None:
         deadline = time.monotonic() + PATIENCE_S

@@ -19,6 +19,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from itertools import groupby
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -28,10 +29,10 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.ports import free_port
 from benchmarks.service import Town
-from benchmarks.stack import IDEAL, WorkerProcess, proxied
-from ideal_dispatch.service.audit.promises import Promise, Promises
+from benchmarks.stack import IDEAL, WorkerProcess, proxied, running
+from ideal_dispatch.cities import harbour_city
+from ideal_dispatch.service.audit.promises import Promises
 from ideal_dispatch.service.audit.record import Row
 from ideal_dispatch.service.audit.store import AuditStore
 from ideal_dispatch.service.audit.verification import verify
@@ -42,6 +43,7 @@ _AT_HAND_S = 10.0  # real seconds in which an advice holds and a position is new
 _FAULT_S = 15.0, 35.0  # real seconds between two faults
 _SETTLE_S = 15.0
 _CLOSURE_S = 20.0
+_MOST_ROWS = 1_000_000
 
 _MORE = """
 position_stale_s = {stale}
@@ -68,13 +70,6 @@ sha256 = "{hashed}"
 
 
 @dataclass
-class Faults:
-    """What was killed, and how often."""
-
-    count: Counter[str] = field(default_factory=Counter)
-
-
-@dataclass
 class Acknowledged:
     """What the service said it had taken."""
 
@@ -83,7 +78,6 @@ class Acknowledged:
     closures: set[str] = field(default_factory=set)
     ended: set[str] = field(default_factory=set)
     statuses: dict[str, list[str]] = field(default_factory=dict)
-    calls: int = 0
 
 
 def run(console: Console, minutes: float, speed: float, seed: int, keep: Path | None) -> int:
@@ -95,27 +89,28 @@ def run(console: Console, minutes: float, speed: float, seed: int, keep: Path | 
         database = stack.enter_context(running_postgres())
         url, town = database.new_database(), Town.write(folder)
         config = _config(town, url, speed)
-        workers = [WorkerProcess(config, free_port()) for _ in range(2)]
-        for worker in workers:
-            stack.callback(worker.stop)
-            worker.start()
+        workers = stack.enter_context(running(config, 2))
         place = folder / "proxy"
         place.mkdir()
         plain = [(" ssl http2;", ";")]  # the city knows no certificate of ours
         proxy = stack.enter_context(proxied(place, [one.port for one in workers], plain))
         address, log = proxy.url.replace("https", "http"), folder / "city.jsonl"
         city = stack.enter_context(_simulated(address, town.token, log, seed))
-        got, faults = Acknowledged(), Faults()
-        _disturb(console, rng, minutes, workers, database, address, town, got, faults)
+        headers = {"Authorization": f"Bearer {town.token}"}
+        centre = httpx.Client(base_url=address, headers=headers, timeout=10.0)
+        stack.callback(centre.close)
+        got = Acknowledged()
+        faults = _disturb(console, rng, minutes, workers, database, centre, got)
         city.send_signal(signal.SIGINT)
         said = city.communicate(timeout=120)[0]
         time.sleep(_SETTLE_S)  # what waits in a spool comes on record
         store = AuditStore(url)
         stack.callback(store.close)
         _read_log(log, got)
-        problems = list(_problems(store, got))
+        rows = store.rows(0, _MOST_ROWS)
+        problems = list(_problems(store, rows, got))
         console.print(said, markup=False)
-        _print(console, store, got, faults, problems)
+        _print(console, rows, got, faults, problems)
         return len(problems)
 
 
@@ -123,10 +118,7 @@ def _config(town: Town, url: str, speed: float) -> Path:
     """Settings of the embedded city on a fast clock, with the price of its units."""
     path = town.config(1, "multistart")
     head = path.read_text().partition("default = 1000\n")[0]
-    depots = [
-        line.split(",")[0] for line in (town.folder / "depots.csv").read_text().split("\n")[1:]
-    ]
-    units = ", ".join(f'"{name}" = 6' for name in depots if name)
+    units = ", ".join(f'"{depot.name}" = 6' for depot in harbour_city().depots)
     more = _MORE.format(
         stale=_AT_HAND_S * speed, units=units, origin=MORNING, speed=speed, url=url,
         started=datetime.now(UTC).isoformat(), hashed=town.hashed,
@@ -143,13 +135,13 @@ def _simulated(address: str, token: str, log: Path, seed: int) -> Iterator["subp
         str(IDEAL), "simulate", "--url", address, "--token-file", str(secret),
         "--seed", str(seed), "--log", str(log),
     ]  # fmt: skip
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    try:
-        yield process
-    finally:
-        if process.poll() is None:
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    ) as process:
+        try:
+            yield process
+        finally:
             process.kill()
-            process.communicate()
 
 
 # --- what happens meanwhile -------------------------------------------------------------
@@ -161,12 +153,14 @@ def _disturb(
     minutes: float,
     workers: Sequence[WorkerProcess],
     database: Postgres,
-    address: str,
-    town: Town,
+    centre: httpx.Client,
     got: Acknowledged,
-    faults: Faults,
-) -> None:
-    """Kill parts and close roads until the time is over; all is up at the end."""
+) -> Counter[str]:
+    """Kill parts and close roads until the time is over; what was killed, and how often.
+
+    At the end all parts run and all roads are open.
+    """
+    faults = Counter[str]()
     until = time.monotonic() + 60.0 * minutes
     fault_at = time.monotonic() + rng.uniform(*_FAULT_S)
     closure_at = time.monotonic() + 5.0
@@ -174,15 +168,16 @@ def _disturb(
         time.sleep(0.5)
         if time.monotonic() >= closure_at:
             closure_at = time.monotonic() + _CLOSURE_S
-            _close(address, town, got, rng)
+            _close(centre, got, rng)
         if time.monotonic() >= fault_at:
             what = str(rng.choice(["worker", "solver", "database"], p=[0.4, 0.4, 0.2]))
             _kill(what, rng, workers, database)
-            faults.count[what] += 1
+            faults[what] += 1
             console.print(f"{until - time.monotonic():5.0f} s left: the {what} was killed")
             fault_at = time.monotonic() + rng.uniform(*_FAULT_S)
     for one in sorted(got.closures - got.ended):
-        _open(address, town, got, one)
+        _open(centre, got, one)
+    return faults
 
 
 def _kill(
@@ -202,24 +197,21 @@ def _kill(
         database.start()
 
 
-def _close(address: str, town: Town, got: Acknowledged, rng: np.random.Generator) -> None:
+def _close(centre: httpx.Client, got: Acknowledged, rng: np.random.Generator) -> None:
     """Close an edge, and open the oldest that is closed where there are several."""
     body = {"edges": [int(rng.integers(2000))], "reason": "living city"}
-    headers = {"Authorization": f"Bearer {town.token}"}
     with suppress(httpx.HTTPError):
-        answer = httpx.post(f"{address}/v1/closures", json=body, headers=headers, timeout=10.0)
+        answer = centre.post("/v1/closures", json=body)
         if answer.status_code == 201:
             got.closures.add(answer.json()["id"])
     still = sorted(got.closures - got.ended)
     if len(still) > 3:
-        _open(address, town, got, still[0])
+        _open(centre, got, still[0])
 
 
-def _open(address: str, town: Town, got: Acknowledged, id_: str) -> None:
-    headers = {"Authorization": f"Bearer {town.token}"}
+def _open(centre: httpx.Client, got: Acknowledged, id_: str) -> None:
     with suppress(httpx.HTTPError):
-        answer = httpx.delete(f"{address}/v1/closures/{id_}", headers=headers, timeout=10.0)
-        if answer.status_code == 204:
+        if centre.delete(f"/v1/closures/{id_}").status_code == 204:
             got.ended.add(id_)
 
 
@@ -228,28 +220,23 @@ def _open(address: str, town: Town, got: Acknowledged, id_: str) -> None:
 
 def _read_log(log: Path, got: Acknowledged) -> None:
     """What the city was told that the service took."""
-    let_go = Counter[tuple[str, str]]()
     for line in log.read_text().splitlines():
         one = json.loads(line)
         if one["kind"] == "advice":
             got.advices.add(one["id"])
-            got.calls += 1
         elif one["kind"] == "request" and one["status"] == 200 and one["method"] == "POST":
             part = one["path"].split("/")
             if part[-1] == "response":
                 got.replies[part[-2]] += 1
         elif one["kind"] == "status":
             got.statuses.setdefault(one["id"], []).append(one["status"])
-        elif one["kind"] in ("let go", "ignored"):
-            let_go[one.get("id") or one["news"]["id"], one["kind"]] += 1
 
 
-def _problems(store: AuditStore, got: Acknowledged) -> Iterator[str]:
+def _problems(store: AuditStore, rows: Sequence[Row], got: Acknowledged) -> Iterator[str]:
     """Whatever is lost, or contradicts something else."""
     fault = verify(store).fault
     if fault is not None:
         yield f"the chain is broken: {fault}"
-    rows = list(_rows(store))
     ids = {row.id for row in rows}
     yield from (f"advice {one} is not in the chain" for one in sorted(got.advices - ids))
     replied = Counter(
@@ -273,13 +260,6 @@ def _problems(store: AuditStore, got: Acknowledged) -> Iterator[str]:
     yield from _dispatch_problems(rows)
 
 
-def _rows(store: AuditStore) -> Iterator[Row]:
-    last = 0
-    while found := store.rows(last, 500):
-        yield from found
-        last = found[-1].number
-
-
 def _unit_problems(rows: Sequence[Row], got: Acknowledged) -> Iterator[str]:
     """Every status that was told is on record, in its order; the same twice in a row is one."""
     recorded: dict[str, list[tuple[str, str]]] = {}
@@ -293,7 +273,7 @@ def _unit_problems(rows: Sequence[Row], got: Acknowledged) -> Iterator[str]:
 
 
 def _once(values: Sequence[str]) -> list[str]:
-    return [one for n, one in enumerate(values) if n == 0 or values[n - 1] != one]
+    return [one for one, _ in groupby(values)]
 
 
 def _within(wanted: Sequence[str], found: Sequence[str]) -> bool:
@@ -319,17 +299,13 @@ def _promise_problems(rows: Sequence[Row]) -> Iterator[str]:
             others = [
                 one for one in promises
                 if one.start == unit and one.call_id != row.call_id
-                and _holds(one, entry.at, since.get(unit))
+                and one.at <= entry.at and one.holds(entry.at, since.get(unit), listed=False)
             ]  # fmt: skip
             if others:
                 yield (
                     f"row {row.number}: {unit} is advised to {row.call_id}, and {others[0].kind} "
                     f"to {others[0].call_id}"
                 )
-
-
-def _holds(promise: Promise, now: datetime, since: datetime | None) -> bool:
-    return promise.at <= now and promise.holds(now, since, listed=False)
 
 
 def _unchecked(answer: Mapping[str, Any]) -> bool:
@@ -365,12 +341,11 @@ def _dispatch_problems(rows: Sequence[Row]) -> Iterator[str]:
 
 def _print(
     console: Console,
-    store: AuditStore,
+    rows: Sequence[Row],
     got: Acknowledged,
-    faults: Faults,
+    faults: Mapping[str, int],
     problems: Sequence[str],
 ) -> None:
-    rows = list(_rows(store))
     kinds = Counter(row.kind for row in rows)
     said = Counter(
         f"{row.entry.body['said']['advice']}: {row.entry.body['said']['reason'].split(':')[0]}"
@@ -379,7 +354,7 @@ def _print(
     table = Table(title="A living city while its parts fail")
     table.add_column("what")
     table.add_column("", justify="right")
-    for what, count in sorted(faults.count.items()):
+    for what, count in sorted(faults.items()):
         table.add_row(f"{what} killed", str(count))
     for kind, count in sorted(kinds.items()):
         table.add_row(f"rows: {kind}", f"{count:,}")

@@ -26,7 +26,6 @@ from rich.table import Table
 
 from benchmarks.callers import Outcome
 from benchmarks.load_clients import Caller, Ended, Endless, endless_head, memory_mb, probe, storm
-from benchmarks.ports import free_port
 from benchmarks.service import Town
 from benchmarks.stack import (
     ROOT,
@@ -34,6 +33,7 @@ from benchmarks.stack import (
     WorkerProcess,
     missing_programs,
     proxied,
+    running,
 )
 from benchmarks.timing import human
 from ideal_dispatch.errors import InputError
@@ -88,7 +88,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Deployed:
-    """A centre's service: nginx at a port before two workers; ``other`` has a token of its own."""
+    """A centre's service: nginx at a port before two workers."""
 
     town: Town
     workers: Sequence[WorkerProcess]
@@ -111,10 +111,7 @@ def deployed() -> Iterator[Deployed]:
     with ExitStack() as stack:
         folder = Path(stack.enter_context(TemporaryDirectory()))
         town = Town.write(folder)
-        workers = [WorkerProcess(town.config(2, "multistart"), free_port()) for _ in range(2)]
-        for worker in workers:
-            stack.callback(worker.stop)
-            worker.start()
+        workers = stack.enter_context(running(town.config(2, "multistart"), 2))
         proxy = stack.enter_context(proxied(folder, [worker.port for worker in workers]))
         context = get_context("spawn")
         ignoring = (signal.SIGINT, signal.SIG_IGN)  # whoever started them ends them

@@ -21,9 +21,8 @@ from rich.table import Table
 
 from benchmarks.callers import Callers, Outcome
 from benchmarks.load_clients import memory_mb
-from benchmarks.ports import free_port
 from benchmarks.service import Town
-from benchmarks.stack import WorkerProcess, children_of
+from benchmarks.stack import children_of, running
 from benchmarks.timing import human
 from ideal_dispatch.cities import harbour_city
 
@@ -97,13 +96,10 @@ def run(console: Console, seconds: float = 30.0, pairs: int = 3, minutes: float 
         text = config.read_text()
         stale = "default = 1000\nposition_stale_s = 86400.0\n"
         config.write_text(text.replace("default = 1000\n", stale))
-        port = free_port()
-        worker = WorkerProcess(config, port)
-        try:
-            worker.start()
+        with running(config) as (worker,):
             time.sleep(_SETTLE_S)
-            callers = Callers({port: worker.pid}, town.token, town.places)
-            fleet = Fleet(port, town.token)
+            callers = Callers({worker.port: worker.pid}, town.token, town.places)
+            fleet = Fleet(worker.port, town.token)
             uvloop.run(fleet.begin())
             uvloop.run(callers.offered(1.0, 10.0))  # connections, caches
             half = uvloop.run(callers.capacity(seconds / 5)).rate / 2
@@ -118,8 +114,6 @@ def run(console: Console, seconds: float = 30.0, pairs: int = 3, minutes: float 
             )
             if minutes:
                 _remember(console, fleet, callers, half, minutes, worker.pid)
-        finally:
-            worker.stop()
 
 
 def _run(

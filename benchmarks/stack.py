@@ -13,7 +13,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -85,13 +85,30 @@ class WorkerProcess:
 
     def stop(self) -> None:
         """Tell it to end, and wait until it has."""
-        if self._process is None or self._process.poll() is not None:
-            return
-        self._process.send_signal(signal.SIGTERM)
-        try:
-            self._process.wait(_STOP_S)
-        except subprocess.TimeoutExpired:
-            self.kill()
+        if self._process is not None:
+            stop(self._process)
+
+
+@contextmanager
+def running(config: Path, count: int = 1) -> Iterator[list[WorkerProcess]]:
+    """So many workers with the same settings, each at a port of its own and ready for calls."""
+    with ExitStack() as stack:
+        workers = [WorkerProcess(config, free_port()) for _ in range(count)]
+        for worker in workers:
+            stack.callback(worker.stop)
+            worker.start()
+        yield workers
+
+
+def stop(process: "subprocess.Popen[bytes]") -> None:
+    """Tell a process to end, and wait until it has; one that does not is killed."""
+    if process.poll() is None:
+        process.send_signal(signal.SIGTERM)
+    try:
+        process.wait(_STOP_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
 
 
 def _ready(told: socket.socket) -> bool:

@@ -3,7 +3,6 @@
 import asyncio
 import json
 import os
-import signal
 import subprocess
 import sys
 import threading
@@ -22,6 +21,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from benchmarks.ports import free_port
+from benchmarks.stack import stop
 from ideal_dispatch import RoadNetwork
 from ideal_dispatch.service.http.app import create_app
 from ideal_dispatch.service.http.server import options
@@ -180,13 +180,7 @@ def launched(
         try:
             yield served
         finally:
-            if process.poll() is None:
-                process.send_signal(signal.SIGTERM)
-            try:
-                process.wait(20)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
+            stop(process)
 
 
 def wait_until_ready(served: Served) -> None:
