@@ -1,4 +1,4 @@
-"""What options of several commands name: a moment, a city, where to write."""
+"""What options of several commands name: a moment, a token, a city, where to write."""
 
 import os
 from collections.abc import Iterable
@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ideal_dispatch.errors import InputError
-from ideal_dispatch.files import check_target
+from ideal_dispatch.files import check_source, check_target
 
 if TYPE_CHECKING:
     from ideal_dispatch.cities import City
@@ -33,6 +33,17 @@ def read_day(name: str, text: str) -> date:
         return date.fromisoformat(text)
     except ValueError:
         raise InputError(f"{name} {text}: write it as 2023-05-08") from None
+
+
+def given_token(question: str, token: str | None, file: Path | None) -> str:
+    """The token of --token or --token-file; where neither or both are given, the question."""
+    if (token is None) == (file is None):
+        raise InputError(f"{question} Give --token or --token-file, one of them")
+    if file is None:
+        return token or ""
+    if not file.is_fifo():
+        check_source(file)
+    return file.read_text(encoding="utf-8", errors="replace").strip()
 
 
 def read_network(file: Path | None) -> "RoadNetwork":

@@ -1,10 +1,11 @@
 """``ideal simulate``: a living city against any service."""
 
+import asyncio
 from pathlib import Path
 from typing import Annotated
 
+from ideal_dispatch.cli.options import given_token
 from ideal_dispatch.cli.terminal import print_facts
-from ideal_dispatch.errors import InputError
 from ideal_dispatch.ranges import Count, Positive, Range, Share, Whole, ZeroOrMore
 
 
@@ -47,11 +48,7 @@ def simulate(
     from ideal_dispatch.living.companion import run
     from ideal_dispatch.living.driver import Life
 
-    if (token is None) == (token_file_ is None):
-        raise InputError("whose calls are they? Give --token or --token-file")
-    if token is None:
-        assert token_file_ is not None
-        token = token_file_.read_text(encoding="utf-8").strip()
+    given = given_token("whose calls are they?", token, token_file_)
     life = Life(seed, accept, think, every, units, calls_per_day, minutes)
-    tally = run(url, token, life, log)
+    tally = asyncio.run(run(url, given, life, log))
     print_facts("What happened", dict(tally.rows()))

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from ideal_dispatch.cli.help import CommandLine
+from ideal_dispatch.cli.options import given_token
 from ideal_dispatch.cli.terminal import print_table, say, stages, warn
 from ideal_dispatch.errors import InputError
-from ideal_dispatch.files import check_source
 from ideal_dispatch.ranges import Range
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def follow(
             found = feed.check(_CHECK_S)
         _print_found(found, feed)
         return
-    client = FleetClient(url, _token(token_file_, token))
+    client = FleetClient(url, given_token("whose news are these?", token, token_file_))
     with closing(client), stages("Following") as progress:
         feed.follow(client, lambda: progress(_words(feed)))
     say(_words(feed))
@@ -78,15 +78,6 @@ def _fields(given: list[str]) -> dict[str, str]:
             raise InputError(f"--field {text}: write it as id=vehicle")
         pairs[name] = other
     return pairs
-
-
-def _token(file: Path | None, text: str | None) -> str:
-    if (file is None) == (text is None):
-        raise InputError("whose news are these? Give --token-file or --token, one of them")
-    if file is None:
-        return text or ""
-    check_source(file)
-    return file.read_text(encoding="utf-8", errors="replace").strip()
 
 
 def _words(feed: "Feed") -> str:

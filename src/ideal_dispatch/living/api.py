@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import count
 from pathlib import Path
-from types import TracebackType
 from typing import IO, Any
 from zoneinfo import ZoneInfo
 
@@ -121,15 +120,8 @@ class Api:
         headers = {"Authorization": f"Bearer {token}"}
         self._client = httpx.AsyncClient(headers=headers, timeout=_ANSWER_S, trust_env=False)
 
-    async def __aenter__(self) -> "Api":
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        where: TracebackType | None,
-    ) -> None:
+    async def aclose(self) -> None:
+        """Close open connections."""
         await self._client.aclose()
 
     async def ask(self, method: str, path: str, body: Any = None, **facts: Any) -> Answer:

@@ -1,7 +1,7 @@
 """A city at work: calls come in, units turn out, drive, arrive, transport and return.
 
-Nothing here knows of a service or of real time: whoever drives it says how late it is, and which
-second unit to send or to stand down. All moments are seconds from the midnight of its first day.
+Nothing here knows of a service or of real time. The caller says what time it is, and which second
+unit to send or to stand down. All moments are seconds from the midnight of the city's first day.
 """
 
 import heapq
@@ -62,7 +62,7 @@ class City:
         tell: Callable[[Unit, float], None] = lambda unit, at_s: None,
         sent: Callable[[Incident, float], None] = lambda incident, at_s: None,
     ) -> None:
-        self._plan, self._seed, self._tell, self._sent = plan, seed, tell, sent
+        self._plan, self._tell, self._sent = plan, tell, sent
         self._network, self._fleet = plan.network, plan.fleet
         self._agenda: list[tuple[float, int, Callable[[float], None]]] = []
         self._numbers, self.waiting = count(), list[Incident]()
@@ -280,9 +280,9 @@ class City:
 
     def _drive_s(self, spot: Spot, away_s: Any) -> float:
         """The mean drive with lights, where all nodes are ``away_s`` from its end."""
-        rest = 0.0 if spot.edge < 0 else (1.0 - spot.share)
-        ahead_s = rest * float(self._network.free_flow_times_s[spot.edge]) if rest else 0.0
-        responses = self._fleet.responses
+        ahead_s, responses = 0.0, self._fleet.responses
+        if spot.edge >= 0:
+            ahead_s = (1.0 - spot.share) * float(self._network.free_flow_times_s[spot.edge])
         return responses.drive_scale * (ahead_s + float(away_s[spot.node])) + responses.beside_s
 
     def _go(

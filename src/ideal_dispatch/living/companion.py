@@ -44,16 +44,10 @@ def accompanied(url: str, token: str) -> Iterator[None]:
             process.wait()
 
 
-def run(
+async def run(
     url: str, token: str, life: Life, log_file: Path | None = None, lifeline: int | None = None
 ) -> Tally:
     """Run a city until its minutes are over, a signal comes, or the ``lifeline`` is closed."""
-    return asyncio.run(_until_told(url, token, life, log_file, lifeline))
-
-
-async def _until_told(
-    url: str, token: str, life: Life, log_file: Path | None, lifeline: int | None
-) -> Tally:
     stop, loop = asyncio.Event(), asyncio.get_running_loop()
     for one in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(one, stop.set)
@@ -72,7 +66,7 @@ async def _until_told(
 def main() -> None:
     """Run the city of the address and the token on the first line of the input."""
     url, token = json.loads(sys.stdin.buffer.readline())
-    tally = run(url, token, _SHOWN, lifeline=sys.stdin.fileno())
+    tally = asyncio.run(run(url, token, _SHOWN, lifeline=sys.stdin.fileno()))
     for what, number in tally.rows():
         print(f"{what:<34}{number:>9}", file=sys.stderr)
 

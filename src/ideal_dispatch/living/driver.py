@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections.abc import Coroutine
-from contextlib import suppress
+from contextlib import aclosing, closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -43,9 +43,8 @@ async def live(
 ) -> Tally:
     """Run the city until its minutes are over or ``stop`` is set; what it counted."""
     clock, tally = ServiceClock(), Tally()
-    log = Log(log_file, clock)
-    try:
-        async with Api(url, token, log) as api:
+    with closing(Log(log_file, clock)) as log:
+        async with aclosing(Api(url, token, log)) as api:
             preparing = asyncio.create_task(_prepare(api, clock, life))
             stopping = asyncio.create_task(stop.wait())
             await asyncio.wait((preparing, stopping), return_when=asyncio.FIRST_COMPLETED)
@@ -53,8 +52,6 @@ async def live(
             if preparing.done():
                 await _live(api, clock, tally, life, stop, preparing.result())
             preparing.cancel()
-    finally:
-        log.close()
     return tally
 
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -71,7 +70,9 @@ class Plan:
             nodes = _nodes(network, usable, depots)
             of_unit = np.repeat(np.arange(len(names)), each)
             shifts = np.empty((0, 2))
-        hospitals = _hospitals(folder / usual.hospitals, network, usable) if embedded else nodes
+        hospitals = nodes
+        if embedded:
+            hospitals = PlaceTable.read(folder / usual.hospitals).snapped(network, usable)
         cells, weights = cells_by_junctions(network, usable, usual.cells)
         times_s = network.free_flow_times_s
         places = Places.on_roads(
@@ -114,7 +115,3 @@ def _nodes(
         raise InputError("the service has no depots; a city without them has no units")
     lon, lat = np.array(list(places.values()), np.float64).T
     return snapped(network, usable, lon, lat, list(places))
-
-
-def _hospitals(path: Path, network: RoadNetwork, usable: IntArray) -> IntArray:
-    return PlaceTable.read(path).snapped(network, usable)

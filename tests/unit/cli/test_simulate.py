@@ -35,7 +35,7 @@ def ideal(*words: str) -> "subprocess.CompletedProcess[str]":
         (("serve", "--simulate", "--config", "town.toml"), "run `ideal simulate`"),
         (("simulate",), "whose calls are they? Give --token or --token-file"),
         (("simulate", "--token", "a", "--token-file", "b"), "Give --token or --token-file"),
-        (("simulate", "--token-file", "no-such-file"), "No such file"),
+        (("simulate", "--token-file", "no-such-file"), "no-such-file: no such file"),
         (("simulate", "--token", "ä"), "the token has characters that no token has"),
         (("simulate", "--token", "a", "--url", "nowhere"), "'nowhere' cannot be used"),
     ],

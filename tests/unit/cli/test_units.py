@@ -103,7 +103,7 @@ def test_a_wrong_token_ends_in_one_line(feed: str) -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({}, "whose news are these. Give --token-file or --token, one of them"),
+        ({}, "whose news are these. Give --token or --token-file, one of them"),
         ({"token": "x", "token_file_": Path("x")}, "whose news are these"),
         ({"token_file_": Path("gone")}, "gone: no such file"),
         ({"token": ""}, "the token is empty or no token; `ideal serve --new-token` makes one"),
