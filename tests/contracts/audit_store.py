@@ -3,9 +3,10 @@
 A test class inherits this and gives a fixture ``url`` of an empty database.
 """
 
-import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -236,11 +237,8 @@ class AuditStoreContract:
             for number in range(10):
                 stored(stores[worker], [entry(number, f"{worker}-{number}")])
 
-        threads = [threading.Thread(target=work, args=(worker,)) for worker in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        with ThreadPoolExecutor(4) as pool:
+            list(pool.map(work, range(4)))
         found = verify(store)
         assert (found.rows, found.fault) == (40, None)
         for one in stores:
@@ -378,19 +376,16 @@ class AuditStoreContract:
     def test_many_writers_promise_a_unit_once(self, url: str, store: AuditStore) -> None:
         """Each has a connection of its own; who comes second hears it."""
         store.read_units()
-        now, outcomes = datetime.now(UTC), []
+        now = datetime.now(UTC)
 
-        def write(number: int) -> None:
-            own = AuditStore(url, timeout_s=30.0)
-            outcomes.extend(own.append([promising(f"call-{number}", now)]))
-            own.close()
+        def written(number: int) -> str:
+            with closing(AuditStore(url, timeout_s=30.0)) as own:
+                (outcome,) = own.append([promising(f"call-{number}", now)])
+            return type(outcome).__name__
 
-        threads = [threading.Thread(target=write, args=(number,)) for number in range(8)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        assert sorted(type(one).__name__ for one in outcomes) == ["PromisedUnits"] * 7 + ["Row"]
+        with ThreadPoolExecutor(8) as pool:
+            outcomes = list(pool.map(written, range(8)))
+        assert sorted(outcomes) == ["PromisedUnits"] * 7 + ["Row"]
 
     def test_a_lease_has_one_holder(self, url: str, store: AuditStore) -> None:
         """Until it ends or is given back; another task is another lease."""
@@ -426,19 +421,13 @@ class AuditStoreContract:
 
     def test_many_who_want_a_lease_at_once(self, url: str, store: AuditStore) -> None:
         store.read_units()  # the tables are made
-        taken: list[bool] = []
 
-        def want(number: int) -> None:
-            own = Database(url, timeout_s=30.0)
-            with own.writing() as connection:
-                taken.append(leases.take(connection, "task", f"worker-{number}", 3600.0))
-            own.close()
+        def want(number: int) -> bool:
+            with closing(Database(url, timeout_s=30.0)) as own, own.writing() as connection:
+                return leases.take(connection, "task", f"worker-{number}", 3600.0)
 
-        threads = [threading.Thread(target=want, args=(number,)) for number in range(8)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        with ThreadPoolExecutor(8) as pool:
+            taken = list(pool.map(want, range(8)))
         assert sorted(taken) == [False] * 7 + [True]
 
     def test_an_outbox_has_the_wanted_rows_in_order(self, url: str, store: AuditStore) -> None:

@@ -5,6 +5,7 @@ import signal
 import sqlite3
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -104,11 +105,8 @@ def test_two_workers_one_call(town: Town, postgres: Postgres) -> None:
             answers[number].append(answer.json()["id"])
 
         for number in range(len(bodies)):
-            threads = [threading.Thread(target=ask, args=(one, number)) for one in clients]
-            for thread in threads:
-                thread.start()
-            for thread in threads:
-                thread.join()
+            with ThreadPoolExecutor(len(clients)) as pool:
+                list(pool.map(ask, clients, [number] * len(clients)))
         for client in clients:
             client.close()
         assert [len(set(ids)) for ids in answers] == [1] * len(bodies)

@@ -5,6 +5,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -217,11 +218,8 @@ def test_many_callers_lose_nothing_while_locks_come_and_go(
 
     disturber = threading.Thread(target=disturb)
     disturber.start()
-    threads = [threading.Thread(target=work, args=(worker,)) for worker in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(6) as pool:
+        list(pool.map(work, range(6)))
     stop.set()
     disturber.join()
     wait_for_replay(writer)
