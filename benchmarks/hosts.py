@@ -8,7 +8,6 @@ import ctypes
 import os
 import shutil
 import subprocess
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -17,9 +16,7 @@ from ipaddress import IPv4Address
 from pathlib import Path
 from typing import TypeVar
 
-import httpx
-
-from benchmarks.stack import IDEAL, PATIENCE_S, stop
+from benchmarks.stack import IDEAL, stop, wait_until_ready
 
 _Said = TypeVar("_Said")
 
@@ -86,22 +83,10 @@ class Host:
         with log.open("wb") as output:
             process = subprocess.Popen(command, stdout=output, stderr=output)
         try:
-            self._wait_until_ready(process, log)
+            wait_until_ready(self.url, process, log)
             yield process
         finally:
             stop(process)
-
-    def _wait_until_ready(self, process: "subprocess.Popen[bytes]", log: Path) -> None:
-        deadline = time.monotonic() + PATIENCE_S
-        while process.poll() is None and time.monotonic() < deadline:
-            try:
-                parts = httpx.get(f"{self.url}/readyz", timeout=PATIENCE_S).json()["parts"]
-                if parts["traffic"] == parts["solver"] == "ready":
-                    return
-            except httpx.TransportError:
-                pass
-            time.sleep(0.1)
-        raise RuntimeError(f"the worker of {self.name} is not ready: {log.read_text()}")
 
 
 @contextmanager

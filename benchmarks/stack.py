@@ -13,9 +13,11 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+
+import httpx
 
 from benchmarks.ports import free_port
 
@@ -98,6 +100,18 @@ def running(config: Path, count: int = 1) -> Iterator[list[WorkerProcess]]:
             stack.callback(worker.stop)
             worker.start()
         yield workers
+
+
+def wait_until_ready(url: str, process: "subprocess.Popen[bytes]", log: Path) -> None:
+    """Return once a service can advise and has its traffic."""
+    deadline = time.monotonic() + 2 * PATIENCE_S
+    while process.poll() is None and time.monotonic() < deadline:
+        with suppress(httpx.TransportError):
+            parts = httpx.get(f"{url}/readyz", timeout=PATIENCE_S, trust_env=False).json()["parts"]
+            if parts["traffic"] == parts["solver"] == "ready":
+                return
+        time.sleep(0.05)
+    raise RuntimeError(f"{url} is not ready: {log.read_text()}")
 
 
 def stop(process: "subprocess.Popen[bytes]") -> None:

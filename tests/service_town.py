@@ -21,7 +21,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from benchmarks.ports import free_port
-from benchmarks.stack import stop
+from benchmarks.stack import stop, wait_until_ready
 from ideal_dispatch import RoadNetwork
 from ideal_dispatch.service.http.app import create_app
 from ideal_dispatch.service.http.server import options
@@ -156,7 +156,7 @@ def serving(
 ) -> Iterator[Served]:
     """``ideal serve`` in a process of its own, ready for calls; ended by SIGTERM."""
     with launched(config, options=options, environment=environment) as served:
-        wait_until_ready(served)
+        wait_until_ready(served.url, served.process, served.log)
         yield served
 
 
@@ -181,21 +181,6 @@ def launched(
             yield served
         finally:
             stop(process)
-
-
-def wait_until_ready(served: Served) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while time.monotonic() < deadline:
-        if served.process.poll() is not None:
-            raise AssertionError(f"the service ended: {served.log.read_text()}")
-        try:
-            answer = served.client.get(f"{served.url}/readyz")
-            if answer.status_code == 200 and answer.json()["parts"]["traffic"] == "ready":
-                return
-        except httpx.TransportError:
-            pass
-        time.sleep(0.05)
-    raise AssertionError(f"the service was not ready in time: {served.log.read_text()}")
 
 
 @pytest.fixture(scope="module")

@@ -18,11 +18,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from benchmarks.ports import free_port
+from benchmarks.stack import stop, wait_until_ready
 from ideal_dispatch.arrays import IntArray
 from ideal_dispatch.files import atomic_write
 
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from PIL import Image
     from playwright.sync_api import Browser, Page
+
+Scheme = Literal["light", "dark"]
 
 IMAGES = Path("docs/images")
 HONG_KONG = Path("../shared/data/hong_kong")
@@ -98,8 +101,6 @@ class Service:
 @contextmanager
 def serving(folder: Path, speed: str) -> Iterator[Service]:
     """`ideal serve` from a morning rush on, with its state in ``folder``; no calls of its own."""
-    import httpx
-
     port = free_port()
     log, url = folder / "serve.log", f"http://127.0.0.1:{port}"
     command = [sys.executable, "-c", IDEAL, "serve", "--port", str(port), "--speed", speed]
@@ -110,21 +111,12 @@ def serving(folder: Path, speed: str) -> Iterator[Service]:
             env=os.environ | {"XDG_STATE_HOME": str(folder), "OMP_NUM_THREADS": "1"},
         )  # fmt: skip
     try:
-        until = time.monotonic() + PATIENCE_S
-        while True:
-            if time.monotonic() > until or process.poll() is not None:
-                sys.exit(f"the service does not start:\n{log.read_text()}")
-            try:
-                if httpx.get(f"{url}/healthz", trust_env=False).json()["status"] == "ready":
-                    break
-            except httpx.TransportError:
-                time.sleep(0.2)
+        wait_until_ready(url, process, log)
         found = re.search(r"token: (\S+)", log.read_text())
         assert found is not None, log.read_text()
         yield Service(url, found[1])
     finally:
-        process.send_signal(signal.SIGTERM)
-        process.wait(timeout=60)
+        stop(process)
 
 
 def telling_call(service: Service) -> tuple[int, str]:
@@ -154,6 +146,20 @@ def telling_call(service: Service) -> tuple[int, str]:
     sys.exit("no call in which a second ambulance goes at this moment; try again in a while")
 
 
+def signed_in(
+    browser: "Browser", service: Service, width: int, height: int, scheme: Scheme = "light"
+) -> "Page":
+    """The desk of a service, in a window of its own."""
+    page = browser.new_context(
+        viewport={"width": width, "height": height}, locale="en-GB", color_scheme=scheme
+    ).new_page()
+    page.set_default_timeout(60_000)
+    page.goto(service.url)
+    page.locator("#token").fill(service.token)
+    page.keyboard.press("Enter")
+    return page
+
+
 def desk(browser: "Browser") -> None:
     """The desk with an advice to send a second ambulance, by day and in the dark."""
     from playwright.sync_api import expect
@@ -176,15 +182,9 @@ def desk(browser: "Browser") -> None:
             note=f"14 {street}",
         )  # fmt: skip
         print(f"the desk's call: node {node}, {made['decision']}, {made['gain_s']:.0f} s")
-        for scheme, name in (("light", "desk"), ("dark", "desk_dark")):
-            page = browser.new_context(
-                viewport={"width": 1600, "height": 1000}, locale="en-GB",
-                color_scheme="dark" if scheme == "dark" else "light",
-            ).new_page()  # fmt: skip
-            page.set_default_timeout(60_000)
-            page.goto(shown.url)
-            page.locator("#token").fill(shown.token)
-            page.keyboard.press("Enter")
+        schemes: dict[Scheme, str] = {"light": "desk", "dark": "desk_dark"}
+        for scheme, name in schemes.items():
+            page = signed_in(browser, shown, 1600, 1000, scheme)
             link = page.locator("#link")
             expect(link).to_have_attribute("data-link", re.compile("live|impaired"))
             page.locator("#follow").set_checked(False)
@@ -200,17 +200,8 @@ def living(browser: "Browser") -> None:
     The city's own dispatcher is slow, so that whoever sits at the desk answers: here, two seconds
     after each question.
     """
-    with (
-        TemporaryDirectory() as folder,
-        serving(Path(folder), SPEED) as on,
-    ):
-        page = browser.new_context(
-            viewport={"width": 1280, "height": 800}, locale="en-GB", color_scheme="light"
-        ).new_page()
-        page.set_default_timeout(60_000)
-        page.goto(on.url)
-        page.locator("#token").fill(on.token)
-        page.keyboard.press("Enter")
+    with TemporaryDirectory() as folder, serving(Path(folder), SPEED) as on:
+        page = signed_in(browser, on, 1280, 800)
         with living_city(on):
             shots = one_dispatch(on, page)
     took_s = shots[-1][0] - shots[0][0]

@@ -5,7 +5,8 @@ import signal
 import httpx
 import pytest
 
-from tests.service_town import Town, bearer, serving, wait_until_ready
+from benchmarks.stack import wait_until_ready
+from tests.service_town import Town, bearer, serving
 from tests.waiting import wait_for
 
 
@@ -23,7 +24,7 @@ def test_a_thawed_worker_makes_no_change_of_clients_that_hung_up(town: Town) -> 
                         client.post(response, json={"action": "accept"})
         finally:
             served.process.send_signal(signal.SIGCONT)
-        wait_until_ready(served)
+        wait_until_ready(served.url, served.process, served.log)
         assert served.get("/v1/units").json()[2]["updated_at"] is None
         assert served.get(f"/v1/recommendations/{made['id']}").json()["response"] is None
         # a line is written when its connection is done

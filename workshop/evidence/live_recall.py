@@ -25,7 +25,7 @@ from ideal_dispatch.records.responses import Responses
 from workshop.evidence import live_races
 from workshop.evidence.fleet_years import tallied
 from workshop.evidence.live_races import LiveRaces
-from workshop.evidence.pages import FOLDER, markdown
+from workshop.evidence.pages import FOLDER, shown
 
 STOOD: Recall = "first arrival"
 """What the other rules are held against: it gives nothing of the call's own gain away."""
@@ -60,10 +60,9 @@ def main() -> None:
     made = f"*Made by `make live-recall-evidence`, ideal-dispatch {__version__}.*"
     blocks = ["# Standing a second down, with live information", made, *PROTOCOL]
     blocks += ["## A simulated fleet", *fleet_words(cases)]
-    for table in fleet_tables(cases):
-        blocks += [markdown(table), table.note]
+    blocks += shown(*fleet_tables(cases))
     races = LiveRaces.of(Responses.load(given.races))
-    blocks += ["## Real races", *live_races.PROTOCOL, markdown(races.table), races.table.note]
+    blocks += ["## Real races", *live_races.PROTOCOL, *shown(races.table)]
     blocks += live_races.race_words(races)
     write_file(given.docs / "live_recall.md", "\n\n".join(blocks) + "\n")
 

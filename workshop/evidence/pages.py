@@ -71,16 +71,14 @@ class ExperimentPage:
             blocks += [f"## {world.words[0].upper()}{world.words[1:]}", self.test[world]]
             saved = next((k.table for k in self._of(world) if k.kind == "saved"), None)
             if saved is not None:
-                blocks += _shown(by_volume(saved))
+                blocks += shown(by_volume(saved))
             arrival = next(k.table for k in self._of(world) if k.kind == "arrival")
-            blocks += _shown(
-                replace(arrival, title="Driving time of the first ambulance to arrive")
-            )
+            blocks += shown(replace(arrival, title=ARRIVAL))
             blocks += [self.learned[world]] if world in self.learned else []
         printed = [one.table for one in self.tables if one.kind in PRINTED]
         if printed:
             blocks.append("## The paper's tables beside ours")
-            blocks += [block for table in printed for block in _shown(table)]
+            blocks += shown(*printed)
         kinds = {one.kind for one in self.tables}
         lines = [f"- [{k}.csv]({k}.csv): {words}" for k, words in KINDS.items() if k in kinds]
         return "\n\n".join([*blocks, "## All tables, as CSV", "\n".join(lines)]) + "\n"
@@ -165,5 +163,6 @@ def markdown(table: Table) -> str:
     return "\n".join([f"*{table.title}.*", "", *lines])
 
 
-def _shown(table: Table) -> list[str]:
-    return [markdown(table), *([table.note] if table.note else [])]
+def shown(*tables: Table) -> list[str]:
+    """Tables, each with its note below it where it has one."""
+    return [text for table in tables for text in (markdown(table), table.note) if text]

@@ -43,7 +43,7 @@ from ideal_dispatch.network import RoadNetwork
 from ideal_dispatch.pages import save_figure
 from ideal_dispatch.records.races import NEVER
 from ideal_dispatch.records.responses import Responses
-from workshop.evidence.pages import FOLDER, markdown
+from workshop.evidence.pages import FOLDER, shown
 
 IMAGES = Path("docs/images")
 LONDON = StudySettings(date(2023, 4, 1), "month", train=True)
@@ -368,7 +368,7 @@ def write_page(
     made = f"*Made by `make race-evidence`, ideal-dispatch {__version__}.*"
     blocks = [words[0], made, *words[1:]]
     if stem == "london":
-        blocks += ["## Aims", *_shown([aims(study)])]
+        blocks += ["## Aims", *shown(aims(study))]
     short = short_london if stem == "london" else short_lancaster
     blocks += ["## What fell short, and why", *short(study)]
     names: dict[str, str] = {
@@ -379,28 +379,24 @@ def write_page(
     for name, figure in race_figures(study):
         save_figure(figure, IMAGES / f"races_{stem}_{name}.png")
 
-    def shown(name: str) -> str:
+    def image(name: str) -> str:
         return f"![{names[name]}](../images/races_{stem}_{name}.png)"
 
-    blocks += ["## What a second unit saves", shown("volumes"), *_shown([tables["volumes"]])]
-    blocks += ["## Can the numbers be trusted?", shown("reliability")]
-    blocks += _shown([tables["probability"], tables["gain"]])
-    blocks += ["## Who expects arrivals best?", *_shown([tables["predictors"]])]
-    blocks += ["## Part by part", *_shown([tables["windows"]])]
+    blocks += ["## What a second unit saves", image("volumes"), *shown(tables["volumes"])]
+    blocks += ["## Can the numbers be trusted?", image("reliability")]
+    blocks += shown(tables["probability"], tables["gain"])
+    blocks += ["## Who expects arrivals best?", *shown(tables["predictors"])]
+    blocks += ["## Part by part", *shown(tables["windows"])]
     blocks += ["## Where and when"]
     if not np.isnan(study.of_call("lon")).any():
-        blocks.append(shown("map"))
-    blocks += _shown([t for name, t in tables.items() if name.startswith("by-")])
+        blocks.append(image("map"))
+    blocks += shown(*(t for name, t in tables.items() if name.startswith("by-")))
     for table in more:
-        blocks += [f"## {table.title.partition(':')[0]}", *_shown([table])]
+        blocks += [f"## {table.title.partition(':')[0]}", *shown(table)]
     left = sorted(study.left_out.items(), key=lambda item: -item[1])
     blocks += ["## Calls that are no race here"]
     blocks.append("\n".join(f"- {n:,}: {why}" for why, n in left))
     write_file(folder / f"{stem}.md", "\n\n".join(blocks) + "\n")
-
-
-def _shown(tables: Iterable[Table]) -> list[str]:
-    return [text for t in tables for text in (markdown(t), t.note) if text]
 
 
 if __name__ == "__main__":
