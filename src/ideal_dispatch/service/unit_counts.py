@@ -12,7 +12,7 @@ from ideal_dispatch.service.audit.record import Entry
 from ideal_dispatch.service.audit.units import UnitState
 from ideal_dispatch.service.clock import moment_text
 from ideal_dispatch.service.solver.messages import KnownUnit, KnownUnits
-from ideal_dispatch.service.units.unit import AHEAD, News, Status, Unit
+from ideal_dispatch.service.units.unit import AHEAD, News, Status, Unit, told_now
 
 _DRIVES_KMH = 5.0
 _FOLLOWED = 500  # entries; one that is told here is followed within seconds
@@ -45,12 +45,9 @@ class UnitCounts(UnitState):
             raise refusal
 
     def moment(self, depots: Iterable[str], now: datetime) -> datetime:
-        """The moment of counts that are told ``now``: they replace what is known.
-
-        Where another clock is a little ahead, that is the moment of what it told.
-        """
+        """The moment of counts of these depots that are told ``now``."""
         known = [self.told[depot].updated_at for depot in depots if depot in self.told]
-        return max([now, *(at for at in known if at <= now + AHEAD)])
+        return told_now(known, now)
 
     def known(self, call_id: str, listed: bool, sent: str | None = None) -> KnownUnits:
         """What is known for a call: counts and their age, or units, and what others are promised.

@@ -23,7 +23,7 @@ from ideal_dispatch.service.audit.promises import Promise, Promises, claims
 from ideal_dispatch.service.audit.record import Entry, OutdatedUnits, PromisedUnits
 from ideal_dispatch.service.audit.schema import columns, fleet_units, promises, units
 from ideal_dispatch.service.clock import moment_text, to_millisecond
-from ideal_dispatch.service.units.unit import AHEAD, Unit
+from ideal_dispatch.service.units.unit import AHEAD, Unit, newer
 
 log = logging.getLogger(__name__)
 
@@ -47,9 +47,7 @@ class DepotUnits:
 
         A known one that is ahead of the clock ``now`` was told before the clock went back.
         """
-        if known is None or known.updated_at > now + AHEAD:
-            return True
-        return known.updated_at <= self.updated_at
+        return newer(self.updated_at, None if known is None else known.updated_at, now)
 
 
 def units_body(told: Sequence[DepotUnits]) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Path
+from fastapi import APIRouter, Depends
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 from pydantic.config import JsonDict
 from starlette.exceptions import HTTPException
@@ -11,14 +11,13 @@ from starlette.responses import JSONResponse, Response
 
 from ideal_dispatch.service.http.access import Caller, Reader, Serving, still_there
 from ideal_dispatch.service.http.refusals import BODY, documented
-from ideal_dispatch.service.http.schemas import In, Moment, Name, Number
+from ideal_dispatch.service.http.schemas import Id, In, Moment, Name, Number
 from ideal_dispatch.service.solver.messages import MOST_CLOSED
 
 CLOSURES = "/v1/closures"
 
 router = APIRouter(tags=["closures"])
 
-Id = Annotated[str, Path(min_length=1, max_length=64, pattern=r"^[0-9a-z]+$")]
 _Point = Annotated[list[Number], Field(min_length=2, max_length=2)]
 _MOST_POINTS = 500
 

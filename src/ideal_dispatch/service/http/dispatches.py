@@ -3,21 +3,18 @@
 from datetime import datetime
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, Depends, Path
+from fastapi import APIRouter, Depends
 from pydantic import BaseModel, Field
-from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse
 
 from ideal_dispatch.service.http.access import Dispatcher, Reader, Serving, still_there
 from ideal_dispatch.service.http.answer_schemas import ResponseOut
-from ideal_dispatch.service.http.refusals import BODY, documented
-from ideal_dispatch.service.http.schemas import HumanResponse
+from ideal_dispatch.service.http.refusals import BODY, documented, there
+from ideal_dispatch.service.http.schemas import HumanResponse, Id
 
 DISPATCHES = "/v1/dispatches"
 
 router = APIRouter(tags=["dispatches"])
-
-Id = Annotated[str, Path(min_length=1, max_length=64, pattern=r"^[0-9a-z]+$")]
 
 
 class DispatchReply(HumanResponse):
@@ -91,10 +88,7 @@ async def running(service: Serving, reader: Reader) -> JSONResponse:
 @router.get(f"{DISPATCHES}/{{id}}", responses=documented(403, 404, 422, model=DispatchOut))
 async def one(id: Id, service: Serving, reader: Reader) -> JSONResponse:  # noqa: A002
     """One dispatch; its id is that of the recommendation."""
-    found = service.dispatches.get(id)
-    if found is None:
-        raise HTTPException(404)
-    return JSONResponse(found)
+    return JSONResponse(there(service.dispatches.get(id)))
 
 
 @router.post(
@@ -114,6 +108,4 @@ async def respond(
     """
     said = reply.model_dump(exclude={"advice_id"})
     found = await service.dispatches.respond(id, reply.advice_id, said, dispatcher.name)
-    if found is None:
-        raise HTTPException(404)
-    return JSONResponse(found)
+    return JSONResponse(there(found))

@@ -1,6 +1,6 @@
 """The API of units, one by one: what they do, where they are, and who is promised to whom."""
 
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Annotated
 
 from fastapi import APIRouter, Body, Depends, Path
@@ -12,17 +12,15 @@ from ideal_dispatch.errors import InputError
 from ideal_dispatch.service import clock
 from ideal_dispatch.service.http.access import Caller, Reader, Serving, still_there
 from ideal_dispatch.service.http.answer_schemas import PromiseOut
-from ideal_dispatch.service.http.refusals import BODY, documented
+from ideal_dispatch.service.http.refusals import BODY, documented, there
 from ideal_dispatch.service.http.schemas import CallId, In, Moment, Name, Number, plain_text
 from ideal_dispatch.service.state import Service
 from ideal_dispatch.service.units.statuses import StatusCodes
-from ideal_dispatch.service.units.unit import AHEAD, News, Seen, Status, Unit
+from ideal_dispatch.service.units.unit import News, Seen, Status, Unit, check_told_at, told_now
 
 FLEET = "/v1/fleet/units"
 
 router = APIRouter(tags=["units"])
-
-_OLDEST = timedelta(days=30)
 
 Id = Annotated[str, Field(min_length=1, max_length=64), BeforeValidator(plain_text)]
 IdInPath = Annotated[str, Path(min_length=1, max_length=64), BeforeValidator(plain_text)]
@@ -117,10 +115,7 @@ async def fleet(service: Serving, reader: Reader) -> JSONResponse:
 @router.get(f"{FLEET}/{{id}}", responses=documented(403, 404, 422, model=UnitOut))
 async def unit(id: IdInPath, service: Serving, reader: Reader) -> JSONResponse:  # noqa: A002
     """One unit."""
-    found = next((one for one in service.fleet() if one["id"] == id), None)
-    if found is None:
-        raise HTTPException(404)
-    return JSONResponse(found)
+    return JSONResponse(there(next((one for one in service.fleet() if one["id"] == id), None)))
 
 
 @router.put(
@@ -177,14 +172,11 @@ async def tell(told: list[UnitNewsIn], service: Service, actor: str) -> JSONResp
 
 
 def _moment(known: Unit | None, gone_at: datetime | None, now: datetime) -> datetime:
-    """The moment of news that is told now: it replaces what is known.
-
-    Where another clock is a little ahead, that is the moment of what it told.
-    """
+    """The moment of news of a unit that is told now."""
     moments = [] if gone_at is None else [gone_at]
     if known is not None:
         moments += [known.status_at] if known.seen is None else [known.status_at, known.seen.at]
-    return max([now, *(at for at in moments if at <= now + AHEAD)])
+    return told_now(moments, now)
 
 
 def _news(
@@ -194,13 +186,7 @@ def _news(
     known = service.ledger.units.find(told.id)
     gone_at = service.ledger.units.gone_at(told.id)
     at = _moment(known, gone_at, now) if told.at is None else told.at
-    if at > now + AHEAD:
-        raise InputError(
-            f"unit {told.id}: at is {(at - now).total_seconds():.0f} s ahead of the clock here; "
-            "check both clocks, or leave it out"
-        )
-    if at < now - _OLDEST:
-        raise InputError(f"unit {told.id}: at is over {_OLDEST.days} days ago; check it")
+    check_told_at(f"unit {told.id}: at", at, now)
     if (told.lon is None) != (told.lat is None):
         raise InputError(f"unit {told.id}: give both lon and lat, or neither")
     if known is not None and known.id != told.id:

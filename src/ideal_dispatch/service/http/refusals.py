@@ -3,7 +3,7 @@
 import json
 import logging
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
@@ -27,6 +27,8 @@ from ideal_dispatch.service.solver.process import SolverLostError
 from ideal_dispatch.service.tokens import NotKnownError, TooManyFailuresError
 
 log = logging.getLogger(__name__)
+
+_Found = TypeVar("_Found")
 
 
 class ToldOneByOneError(IdealError):
@@ -116,6 +118,13 @@ def refusal_of(error: Exception) -> RefusedError:
             return RefusedError(status, code, _INSTEAD.get(kind, str(error)), headers=headers)
     log.error("unexpected", exc_info=error)
     return RefusedError(500, "internal_error", "a fault of this program; it was logged")
+
+
+def there(found: _Found | None) -> _Found:
+    """What was asked for, or the refusal that there is none."""
+    if found is None:
+        raise HTTPException(404)
+    return found
 
 
 def documented(

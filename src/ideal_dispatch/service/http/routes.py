@@ -3,13 +3,11 @@
 import asyncio
 import re
 from contextlib import suppress
-from datetime import timedelta
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Body, Depends, Header, Path, Query, Request
+from fastapi import APIRouter, Body, Depends, Header, Query, Request
 from pydantic import ValidationError
 from pydantic_core import to_json
-from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from ideal_dispatch.errors import IdealError, InputError
@@ -23,10 +21,10 @@ from ideal_dispatch.service.http.answer_schemas import Health, Recommendation, S
 from ideal_dispatch.service.http.eido import news_of, request_of
 from ideal_dispatch.service.http.fleet import UnitNewsIn
 from ideal_dispatch.service.http.protection import SLOT
-from ideal_dispatch.service.http.refusals import BODY, ToldOneByOneError, documented
+from ideal_dispatch.service.http.refusals import BODY, ToldOneByOneError, documented, there
 from ideal_dispatch.service.http.simulation import Simulator
 from ideal_dispatch.service.observations import CONTENT_TYPE
-from ideal_dispatch.service.units.unit import AHEAD
+from ideal_dispatch.service.units.unit import check_told_at
 
 ASK, EIDO, UNITS = "/v1/recommendations", "/v1/incidents/eido", "/v1/units"
 SESSION, SIMULATED = "/v1/session", "/v1/simulated-calls"
@@ -36,12 +34,10 @@ calls, units, desk, health = OWN = [
 ]
 PARTS = [calls, units, fleet.router, dispatches.router, closures.router, desk, health]
 
-_NEWS = timedelta(days=30)  # older counts are none
 _PRINTABLE = re.compile(r"[ -~]{1,200}")  # keys
 _SESSION_S = 12 * 3600
 _NEWS_S = 0.3  # of a call's time, for recording what its EIDO tells of units
 
-Id = Annotated[str, Path(min_length=1, max_length=64, pattern=r"^[0-9a-z]+$")]
 Key = Annotated[str | None, Header(alias="Idempotency-Key", max_length=200)]
 Told = Annotated[
     list[schemas.UnitsIn],
@@ -129,12 +125,9 @@ async def recent(
 
 
 @calls.get(f"{ASK}/{{id}}", responses=documented(403, 404, 422, 503, model=Recommendation))
-async def one(id: Id, service: Serving, reader: Reader) -> Json:  # noqa: A002
+async def one(id: schemas.Id, service: Serving, reader: Reader) -> Json:  # noqa: A002
     """One recommendation, with the response to it."""
-    found = await service.ledger.get(id)
-    if found is None:
-        raise HTTPException(404)
-    return Json(found)
+    return Json(there(await service.ledger.get(id)))
 
 
 @calls.post(
@@ -143,7 +136,7 @@ async def one(id: Id, service: Serving, reader: Reader) -> Json:  # noqa: A002
     responses=documented(403, 404, 409, *BODY, 503, model=Recommendation),
 )
 async def respond(
-    id: Id,  # noqa: A002
+    id: schemas.Id,  # noqa: A002
     response: schemas.HumanResponse,
     service: Serving,
     dispatcher: Dispatcher,
@@ -153,10 +146,7 @@ async def respond(
     An advice that expired or that a newer one replaced is not answered any more: 409 with the
     code `advice_expired` or `advice_superseded`.
     """
-    found = await service.respond(id, response.model_dump(), dispatcher.name)
-    if found is None:
-        raise HTTPException(404)
-    return Json(found)
+    return Json(there(await service.respond(id, response.model_dump(), dispatcher.name)))
 
 
 # --- units ------------------------------------------------------------------------
@@ -192,13 +182,7 @@ async def tell(told: Told, service: Serving, caller: Caller) -> JSONResponse:
     news = []
     for depot, one in counts.items():
         at = moment if one.updated_at is None else one.updated_at
-        if at > now + AHEAD:
-            raise InputError(
-                f"updated_at of {depot} is {(at - now).total_seconds():.0f} s ahead of the clock "
-                "here; check both clocks, or leave it out"
-            )
-        if at < now - _NEWS:
-            raise InputError(f"updated_at of {depot} is over {_NEWS.days} days ago; check it")
+        check_told_at(f"updated_at of {depot}", at, now)
         news.append(DepotUnits(depot, one.units, at))
     await service.set_units(news, caller.name)
     return JSONResponse(service.units())

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from datetime import datetime, timezone
 from typing import Annotated, Any, Literal
 
+from fastapi import Path
 from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 from pydantic.config import JsonDict
 
@@ -50,6 +51,7 @@ Number = Annotated[float, Field(allow_inf_nan=False)]
 # limits come first, so that the schema tells them
 CallId = Annotated[str, Field(min_length=1, max_length=128), BeforeValidator(plain_text)]
 Name = Annotated[str, Field(min_length=1, max_length=LONGEST_NAME), BeforeValidator(plain_text)]
+Id = Annotated[str, Path(min_length=1, max_length=64, pattern=r"^[0-9a-z]+$")]
 Note = Annotated[str, Field(max_length=2000), BeforeValidator(plain_text)]
 
 

@@ -1,6 +1,6 @@
 """A unit as the centre tells of it, and what news change."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from operator import attrgetter
@@ -22,6 +22,8 @@ NEVER = datetime.min.replace(tzinfo=UTC)
 
 AHEAD = timedelta(seconds=5)
 """What a moment may be ahead of the clock here; one further ahead came from a wrong clock."""
+
+_OLDEST = timedelta(days=30)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,12 +105,12 @@ class Unit:
         What is known from a moment ahead of the clock ``now`` was told before the clock went back.
         """
         changed = self
-        if news.seen is not None and _newer(
+        if news.seen is not None and newer(
             news.seen.at, None if self.seen is None else self.seen.at, now
         ):
             changed = replace(changed, seen=news.seen)
         told = (news.status, news.station, news.kind, news.call_id)
-        if any(one is not None for one in told) and _newer(news.at, self.status_at, now):
+        if any(one is not None for one in told) and newer(news.at, self.status_at, now):
             status, call_id = news.status or self.status, news.call_id
             if call_id is None and status not in FREE:
                 call_id = self.call_id
@@ -120,9 +122,9 @@ class Unit:
                 station=self.station if news.station is None else news.station,
                 kind=self.kind if news.kind is None else news.kind,
             )  # fmt: skip
-        if changed is self and not _newer(news.at, self.told_at, now):
+        if changed is self and not newer(news.at, self.told_at, now):
             return self
-        told_at = news.at if _newer(news.at, self.told_at, now) else self.told_at
+        told_at = news.at if newer(news.at, self.told_at, now) else self.told_at
         return replace(changed, told_at=told_at, source=news.source)
 
     @property
@@ -156,11 +158,11 @@ class Unit:
         """The newer work of the two, the newer place, and the newer news."""
         if other is None:
             return self
-        work = self if _newer(self.status_at, other.status_at, now) else other
+        work = self if newer(self.status_at, other.status_at, now) else other
         seen = self.seen or other.seen
         if self.seen is not None and other.seen is not None:
-            seen = self.seen if _newer(self.seen.at, other.seen.at, now) else other.seen
-        last = self if _newer(self.told_at, other.told_at, now) else other
+            seen = self.seen if newer(self.seen.at, other.seen.at, now) else other.seen
+        last = self if newer(self.told_at, other.told_at, now) else other
         return replace(work, seen=seen, told_at=last.told_at, source=last.source)
 
     def same_work(self, other: "Unit | None") -> bool:
@@ -171,6 +173,25 @@ class Unit:
 _work = attrgetter("id", "station", "kind", "status", "since", "call_id", "turned_at")
 
 
-def _newer(at: datetime, known: datetime | None, now: datetime) -> bool:
+def newer(at: datetime, known: datetime | None, now: datetime) -> bool:
     """Whether a moment is not before what is known, or that is ahead of the clock."""
     return known is None or known > now + AHEAD or known <= at
+
+
+def told_now(known: Iterable[datetime], now: datetime) -> datetime:
+    """The moment of what is told ``now``: it replaces what was told at the ``known`` moments.
+
+    Where another clock is a little ahead, that is the moment of what it told.
+    """
+    return max([now, *(at for at in known if at <= now + AHEAD)])
+
+
+def check_told_at(name: str, at: datetime, now: datetime) -> None:
+    """Refuse a moment that is ahead of the clock here, or long ago; ``name`` says which it is."""
+    if at > now + AHEAD:
+        raise InputError(
+            f"{name} is {(at - now).total_seconds():.0f} s ahead of the clock here; "
+            "check both clocks, or leave it out"
+        )
+    if at < now - _OLDEST:
+        raise InputError(f"{name} is over {_OLDEST.days} days ago; check it")
