@@ -6,7 +6,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -19,6 +18,7 @@ import pytest
 from playwright.sync_api import Browser, Page, Playwright, Route, expect, sync_playwright
 
 from benchmarks.ports import free_port
+from benchmarks.stack import wait_until_ready
 from tests.conftest import ROOT
 
 SCREENSHOTS = ROOT / "out" / "desk_screenshots"
@@ -77,16 +77,7 @@ class Service:
                 stderr=file,
                 env=os.environ | {"XDG_STATE_HOME": str(self.folder), "OMP_NUM_THREADS": "1"},
             )
-        until = time.monotonic() + 3 * PATIENCE_MS / 1000
-        while True:
-            assert time.monotonic() < until, log.read_text()
-            time.sleep(0.1)
-            assert self.process.poll() is None, log.read_text()
-            try:
-                if httpx.get(f"{self.url}/healthz").json()["status"] == "ready":
-                    break
-            except httpx.TransportError:
-                continue
+        wait_until_ready(self.url, self.process, log)
         found = re.search(r"token: (\S+)", log.read_text())
         assert found is not None, log.read_text()
         self.token = found[1]
@@ -173,22 +164,35 @@ def flat_browser(playwright: Playwright, chromium: str) -> Iterator[Browser]:
     browser.close()
 
 
+@contextmanager
+def _started(folder: Path) -> Iterator[Service]:
+    service = Service(folder)
+    service.start()
+    try:
+        yield service
+    finally:
+        service.kill()
+
+
 @pytest.fixture(scope="session")
 def service(chromium: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     """A service that all tests share; none of them may stop it."""
-    service = Service(tmp_path_factory.mktemp("service"))
-    service.start()
-    yield service
-    service.kill()
+    with _started(tmp_path_factory.mktemp("service")) as service:
+        yield service
+
+
+@pytest.fixture(scope="module")
+def city(chromium: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    """A service for the tests of a module: single units are told to it, or roads closed."""
+    with _started(tmp_path_factory.mktemp("city")) as service:
+        yield service
 
 
 @pytest.fixture
 def own_service(chromium: str, tmp_path: Path) -> Iterator[Service]:
     """A service to be stopped and killed."""
-    service = Service(tmp_path)
-    service.start()
-    yield service
-    service.kill()
+    with _started(tmp_path) as service:
+        yield service
 
 
 def sign_in(page: Page, service: Service | Host) -> None:

@@ -29,15 +29,6 @@ COUNT = """([r, g, b]) => {
 """How many pixels of a colour the canvas over the map has."""
 
 
-@pytest.fixture(scope="module")
-def city(chromium: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    """A service whose roads may be closed."""
-    service = Service(tmp_path_factory.mktemp("closures"))
-    service.start()
-    yield service
-    service.kill()
-
-
 @pytest.fixture
 def opened(city: Service) -> Iterator[Service]:
     """All roads are open, and will be again."""

@@ -16,17 +16,8 @@ pytestmark = pytest.mark.slow
 _numbers = count(1)
 
 
-@pytest.fixture(scope="module")
-def city(chromium: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    """A service that is told of single units; the shared one is told of counts."""
-    service = Service(tmp_path_factory.mktemp("dispatch"))
-    service.start()
-    yield service
-    service.kill()
-
-
 @pytest.fixture
-def going(city: Service) -> Iterator[tuple[Service, dict[str, Any]]]:
+def made(city: Service) -> Iterator[dict[str, Any]]:
     """A call whose second is advised, with units that no other test has had."""
     number = next(_numbers)
     near, far = city.ask("GET", "/v1/city")["depots"]
@@ -41,9 +32,15 @@ def going(city: Service) -> Iterator[tuple[Service, dict[str, Any]]]:
     )
     made = city.call("send_second", depots=None, primary={"unit": first})
     assert (made["primary"]["unit"], made["second"]["unit"]) == (first, second)
-    yield city, made
+    yield made
     for unit in (first, second):
         city.send("DELETE", f"/v1/fleet/units/{unit}")
+
+
+@pytest.fixture
+def page(flat_browser: Browser, city: Service, made: dict[str, Any], open_desk: Turn) -> Page:
+    """A desk that is opened after the call came in."""
+    return open_desk(flat_browser, city)
 
 
 def do(city: Service, made: dict[str, Any], role: str, status: str) -> None:
@@ -67,10 +64,8 @@ def dispatch(city: Service, made: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_both_are_expected_and_the_time_runs_down(
-    flat_browser: Browser, going: tuple[Service, dict[str, Any]], open_desk: Turn
+    page: Page, city: Service, made: dict[str, Any]
 ) -> None:
-    city, made = going
-    page = open_desk(flat_browser, city)
     show(page, made)
     expect(page.locator("#running")).to_be_hidden()
     accepted(page, city, made)
@@ -92,11 +87,9 @@ def test_both_are_expected_and_the_time_runs_down(
 
 @pytest.mark.parametrize("key", ["a", "d"])
 def test_a_stand_down_is_asked_and_accepted(
-    flat_browser: Browser, going: tuple[Service, dict[str, Any]], open_desk: Turn, key: str
+    page: Page, city: Service, made: dict[str, Any], key: str
 ) -> None:
-    city, made = going
     second = made["second"]["unit"]
-    page = open_desk(flat_browser, city)
     accepted(page, city, made)
     do(city, made, "primary", "on_scene")
     expect(page.locator("#running-words")).to_have_text(f"Stand down {second}?")
@@ -125,11 +118,9 @@ def test_a_stand_down_is_asked_and_accepted(
 
 
 def test_a_stand_down_is_overridden_with_a_reason(
-    flat_browser: Browser, going: tuple[Service, dict[str, Any]], open_desk: Turn
+    page: Page, city: Service, made: dict[str, Any]
 ) -> None:
-    city, made = going
     second = made["second"]["unit"]
-    page = open_desk(flat_browser, city)
     accepted(page, city, made)
     do(city, made, "primary", "on_scene")
     expect(page.locator("#running-override")).to_be_enabled()
@@ -146,13 +137,11 @@ def test_a_stand_down_is_overridden_with_a_reason(
 
 
 def test_one_is_sent_where_the_first_breaks_down_after_a_stand_down(
-    flat_browser: Browser, going: tuple[Service, dict[str, Any]], open_desk: Turn
+    page: Page, city: Service, made: dict[str, Any]
 ) -> None:
-    city, made = going
     spare = f"C{made['id'][:6]}"
     station = {"station": made["second"]["depot"], "status": "at_station"}
     city.ask("PUT", f"/v1/fleet/units/{spare}", station)
-    page = open_desk(flat_browser, city)
     accepted(page, city, made)
     place = {key: made["location"][key] for key in ("lon", "lat")}
     city.ask("PUT", f"/v1/fleet/units/{made['primary']['unit']}", place)  # there in a moment
@@ -173,10 +162,8 @@ def test_one_is_sent_where_the_first_breaks_down_after_a_stand_down(
 
 
 def test_a_question_about_another_call_is_seen_and_reached(
-    flat_browser: Browser, going: tuple[Service, dict[str, Any]], open_desk: Turn
+    page: Page, city: Service, made: dict[str, Any]
 ) -> None:
-    city, made = going
-    page = open_desk(flat_browser, city)
     accepted(page, city, made)
     other = city.call("no_advice")
     expect(page.locator(f".call-row[data-id='{other['id']}']")).to_be_visible()
@@ -194,11 +181,9 @@ def test_a_question_about_another_call_is_seen_and_reached(
 
 
 def test_keys_meant_for_an_advice_that_waits_do_not_answer_its_dispatch(
-    flat_browser: Browser, going: tuple[Service, dict[str, Any]], open_desk: Turn
+    page: Page, city: Service, made: dict[str, Any]
 ) -> None:
     """A newer advice of the call waits for its answer: the question has keys of its own."""
-    city, made = going
-    page = open_desk(flat_browser, city)
     accepted(page, city, made)
     do(city, made, "primary", "on_scene")
     expect(page.locator("#running-words")).to_contain_text("Stand down")
@@ -219,10 +204,8 @@ def test_keys_meant_for_an_advice_that_waits_do_not_answer_its_dispatch(
 
 
 def test_a_reply_that_came_too_late_is_said_to_be_so(
-    flat_browser: Browser, going: tuple[Service, dict[str, Any]], open_desk: Turn
+    page: Page, city: Service, made: dict[str, Any]
 ) -> None:
-    city, made = going
-    page = open_desk(flat_browser, city)
     accepted(page, city, made)
     do(city, made, "primary", "on_scene")
     expect(page.locator("#running-accept")).to_be_enabled()
@@ -241,10 +224,8 @@ def test_a_reply_that_came_too_late_is_said_to_be_so(
 
 
 def test_an_advice_that_expired_while_units_drive_is_under_way(
-    flat_browser: Browser, going: tuple[Service, dict[str, Any]], open_desk: Turn
+    page: Page, city: Service, made: dict[str, Any]
 ) -> None:
-    city, made = going
-    page = open_desk(flat_browser, city)
     accepted(page, city, made)
 
     def aged(route: Route) -> None:
@@ -267,12 +248,12 @@ def test_an_advice_that_expired_while_units_drive_is_under_way(
 @pytest.mark.parametrize("look", [("light", "en-GB"), ("dark", "zh-HK")], ids=lambda look: look[0])
 def test_sizes_themes_and_axe(
     flat_browser: Browser,
-    going: tuple[Service, dict[str, Any]],
+    city: Service,
+    made: dict[str, Any],
     open_desk: Turn,
     size: tuple[int, int],
     look: tuple[str, str],
 ) -> None:
-    city, made = going
     theme, locale = look
     page = open_desk(flat_browser, city, size, color_scheme=theme, locale=locale)
     show_open(page, made)

@@ -34,15 +34,6 @@ SPOT = """([r, g, b]) => {
 """How many pixels of a colour the canvas of units has, and where their middle is."""
 
 
-@pytest.fixture(scope="module")
-def city(chromium: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    """A service that is told of single units; the shared one is told of counts."""
-    service = Service(tmp_path_factory.mktemp("units"))
-    service.start()
-    yield service
-    service.kill()
-
-
 @dataclass(frozen=True)
 class Fleet:
     """A service with three units: two at the first station, one at the second."""
@@ -89,6 +80,20 @@ def fleet(city: Service) -> Iterator[Fleet]:
         fleet.remove(unit["id"])
 
 
+@pytest.fixture
+def page(flat_browser: Browser, fleet: Fleet, open_desk: Turn) -> Page:
+    """A desk that is opened once the units are known."""
+    return open_desk(flat_browser, fleet.service)
+
+
+@pytest.fixture
+def large_page(flat_browser: Browser, fleet: Fleet, open_desk: Turn) -> Page:
+    """A large desk that shows all of the city."""
+    page = open_desk(flat_browser, fleet.service, (1600, 1000))
+    whole_city(page)
+    return page
+
+
 def whole_city(page: Page, kind: str = "leaflet") -> None:
     """Look at all of the city, whichever call is shown."""
     expect(page.locator("#map")).to_have_attribute("data-drawn-by", kind)
@@ -120,11 +125,8 @@ def test_a_free_unit_on_the_road_is_seen_to_move(
     )  # busy ones are quiet
 
 
-def test_who_points_at_a_unit_reads_what_it_does(
-    flat_browser: Browser, fleet: Fleet, open_desk: Turn
-) -> None:
-    page = open_desk(flat_browser, fleet.service, (1600, 1000))
-    whole_city(page)
+def test_who_points_at_a_unit_reads_what_it_does(large_page: Page, fleet: Fleet) -> None:
+    page = large_page
     fleet.tell({"id": fleet.third, "status": "available", **fleet.middle()})
     x, y = spot(page, FREE)
     page.locator("#map").hover(position={"x": x, "y": y})
@@ -140,10 +142,9 @@ def test_who_points_at_a_unit_reads_what_it_does(
 
 
 def test_a_unit_that_was_not_seen_for_long_is_hollow_at_its_station(
-    flat_browser: Browser, fleet: Fleet, open_desk: Turn
+    large_page: Page, fleet: Fleet
 ) -> None:
-    page = open_desk(flat_browser, fleet.service, (1600, 1000))
-    whole_city(page)
+    page = large_page
     square = page.locator(".depot-marker", has_text=fleet.stations[1]["name"]).locator(".units")
     expect(square).to_have_text("1")
     long_ago = (datetime.now(UTC) - timedelta(minutes=20)).isoformat()
@@ -160,10 +161,7 @@ def test_a_unit_that_was_not_seen_for_long_is_hollow_at_its_station(
     shoot(page, "unit_stale")
 
 
-def test_free_units_and_the_next_call_in_one_line(
-    flat_browser: Browser, fleet: Fleet, open_desk: Turn
-) -> None:
-    page = open_desk(flat_browser, fleet.service)
+def test_free_units_and_the_next_call_in_one_line(page: Page, fleet: Fleet) -> None:
     line = page.locator("#city-line")
     told = r"Next call: help in about [\d.]+ min, 9 of 10 in [\d.]+ min"
     expect(line).to_have_text(re.compile(f"^3 of 3 units free {told}$"))
@@ -212,10 +210,7 @@ def test_the_line_says_where_closed_roads_keep_units_from_the_next_call(
     page.get_by_role("button", name="English").click()
 
 
-def test_all_units_are_in_a_table_for_the_keyboard(
-    flat_browser: Browser, fleet: Fleet, open_desk: Turn
-) -> None:
-    page = open_desk(flat_browser, fleet.service)
+def test_all_units_are_in_a_table_for_the_keyboard(page: Page, fleet: Fleet) -> None:
     expect(page.locator("#city-line")).to_be_visible()
     fleet.tell({"id": fleet.third, "status": "transporting", "call_id": "<b>17</b>"})
     page.keyboard.press("u")
@@ -230,10 +225,7 @@ def test_all_units_are_in_a_table_for_the_keyboard(
     expect(page.locator("#units-dialog")).to_be_hidden()
 
 
-def test_a_promised_unit_is_not_free_and_an_advice_names_units(
-    flat_browser: Browser, fleet: Fleet, open_desk: Turn
-) -> None:
-    page = open_desk(flat_browser, fleet.service)
+def test_a_promised_unit_is_not_free_and_an_advice_names_units(page: Page, fleet: Fleet) -> None:
     made = fleet.service.call("send_second", depots=None)
     show(page, made)
     expect(page.locator(".who.main .depot")).to_have_text(
@@ -247,11 +239,8 @@ def test_a_promised_unit_is_not_free_and_an_advice_names_units(
     expect(square.locator("sup")).to_have_attribute("aria-label", re.compile(made["call_id"]))
 
 
-def test_three_hundred_units_are_one_canvas(
-    flat_browser: Browser, fleet: Fleet, open_desk: Turn
-) -> None:
-    page = open_desk(flat_browser, fleet.service, (1600, 1000))
-    whole_city(page)
+def test_three_hundred_units_are_one_canvas(large_page: Page, fleet: Fleet) -> None:
+    page = large_page
     expect(page.locator("#units-free")).to_have_text("3 of 3 units free")
     nodes = page.evaluate("document.querySelectorAll('#map *').length")
     place, name = fleet.middle(), fleet.stations[0]["name"]
