@@ -45,6 +45,8 @@ ROLES = ("cad", "dispatcher", "auditor", "admin")
 DEPOTS = ("D0", "D1", "D2")
 DEADLINE_S = 30.0
 """Enough on any machine; tests of the deadline itself set their own."""
+PATIENT = {"deadline_s": 60.0, "expiry_s": 3600.0}
+"""A server whose answers are never late and do not expire: the machine may be busy."""
 ENOUGH = 500
 """Units of a depot, for tests in which many calls share a service: each is promised some."""
 
@@ -293,6 +295,19 @@ def local(app: FastAPI) -> Iterator[Local]:
     finally:
         server.should_exit = True
         thread.join(PATIENCE_S)
+
+
+def respond(client: Local, made: Mapping[str, Any], action: str) -> None:
+    """Say what was done with an advice."""
+    body = {"action": action, "reason_code": "other" if action == "override" else None}
+    where = f"/v1/recommendations/{made['id']}/response"
+    answer = client.post(where, json=body, headers=bearer())
+    assert answer.status_code == 200, answer.text
+
+
+def codes(made: Mapping[str, Any]) -> list[str]:
+    """All codes of what an answer says against itself."""
+    return [code for one in made["degraded"] for code in (one["code"], *one["also"])]
 
 
 def later(seconds: float) -> str:

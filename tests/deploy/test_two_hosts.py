@@ -17,7 +17,7 @@ from benchmarks.stack import IDEAL
 from ideal_dispatch.service.audit.database import migrate
 from ideal_dispatch.service.audit.store import AuditStore
 from tests.postgres import missing_server, running_postgres
-from tests.service_town import PATIENCE_S, Town, bearer
+from tests.service_town import PATIENCE_S, Town, bearer, codes
 from tests.waiting import wait_for
 
 ASK = "/v1/recommendations"
@@ -70,10 +70,6 @@ def last_unit(town: Town, call_id: str, depot: str) -> dict[str, Any]:
     """A call for which a second is worth a lot, and one unit left."""
     depots = [{"name": depot, "units": 1}]
     return town.call(call_id, primary={"depot": "D0"}, threshold_s=-1000.0, depots=depots)
-
-
-def codes(made: dict[str, Any]) -> list[str]:
-    return [code for one in made["degraded"] for code in (one["code"], *one["also"])]
 
 
 def promised(host: Host, depot: str) -> list[str]:

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -19,24 +19,17 @@ from ideal_dispatch.service.audit.verification import verify
 from ideal_dispatch.service.dispatches import Dispatches
 from ideal_dispatch.service.settings import ServiceSettings
 from ideal_dispatch.service.solver.assets import load_assets
-from tests.service_town import PATIENCE_S, Local, Town, application, bearer, local
+from tests.service_town import PATIENCE_S, PATIENT, Local, Town, application, bearer, local, respond
 from tests.unit.service.solver.test_reassessing import with_router
-from tests.unit.service.test_fleet_units import ASK, accept, asked, at_station, fleet, put
+from tests.unit.service.test_fleet_units import asked, at_station, close, fleet, put
 from tests.waiting import wait_for
 
 DISPATCHES = "/v1/dispatches"
-PATIENT = {"deadline_s": 60.0, "expiry_s": 3600.0}
 
 
 @pytest.fixture
 def settings(town: Town) -> ServiceSettings:
     return town.settings(f"dispatches-{time.monotonic_ns()}.toml", server=PATIENT)
-
-
-@pytest.fixture
-def client(settings: ServiceSettings) -> Iterator[Local]:
-    with local(application(settings)) as opened:
-        yield opened
 
 
 def dispatch(client: Local, made: dict[str, Any]) -> dict[str, Any] | None:
@@ -57,11 +50,6 @@ def wait(client: Local, made: dict[str, Any], wanted: Callable[[Any], bool]) -> 
     return one
 
 
-def close(client: Local, edges: list[int]) -> None:
-    told = client.post("/v1/closures", json={"edges": edges}, headers=bearer("cad"))
-    assert told.status_code == 201, told.text
-
-
 def looked_again(client: Local, before: dict[str, Any]) -> dict[str, Any]:
     return wait(client, before, lambda one: one["updated_at"] > before["updated_at"])
 
@@ -71,7 +59,7 @@ def begun(client: Local, town: Town, call_id: str = "c") -> dict[str, Any]:
     put(client, at_station("A1", "D0"), at_station("A2", "D1"))
     made = asked(client, town, call_id, primary={"unit": "A1"})
     assert (made["decision"], made["second"]["unit"]) == ("send_second", "A2")
-    accept(client, made)
+    respond(client, made, "accept")
     going = {"status": "en_route", "call_id": call_id}
     put(client, {"id": "A1", **going}, {"id": "A2", **going})
     return made
@@ -162,7 +150,7 @@ def test_a_first_that_is_still_at_a_hospital_has_not_arrived(client: Local, town
     """Feeds of radio codes tell no call: what a unit did before it was sent says nothing."""
     put(client, {"id": "A1", "station": "D0", "status": "at_hospital"}, at_station("A2", "D1"))
     made = asked(client, town, "c", primary={"unit": "A1"})
-    accept(client, made)
+    respond(client, made, "accept")
     put(client, {"id": "A2", "status": "en_route"})
     found = wait(client, made, lambda one: one["primary"]["expected_s"] is not None)
     assert (found["advice"], found["state"]) == ("keep", "running")
@@ -326,8 +314,7 @@ def test_two_workers_give_one_advice(settings: ServiceSettings, town: Town) -> N
 def test_an_advice_that_nobody_accepted_is_not_followed(client: Local, town: Town) -> None:
     put(client, at_station("A1", "D0"), at_station("A2", "D1"))
     made = asked(client, town, "c", primary={"unit": "A1"})
-    body = {"action": "override", "reason_code": "capacity"}
-    client.post(f"{ASK}/{made['id']}/response", json=body, headers=bearer())
+    respond(client, made, "override")
     other = begun(client, town, "d")
     wait(client, other, lambda one: one["state"] == "running")
     assert dispatch(client, made) is None
@@ -464,8 +451,7 @@ def test_desks_hear_that_an_accepted_advice_was_overridden_after_all(
     wait(client, made, lambda one: one["primary"]["expected_s"] is not None)
     told: list[Any] = []
     hub.publish = lambda event, data, key=None: told.append((event, data))  # type: ignore[method-assign]
-    body = {"action": "override", "reason_code": "capacity"}
-    client.post(f"{ASK}/{made['id']}/response", json=body, headers=bearer())
+    respond(client, made, "override")
     wait_for(lambda: any(e == "dispatch" and one["state"] == "ended" for e, one in told))
 
 
@@ -593,12 +579,11 @@ def test_a_dispatch_that_is_accepted_again_begins_anew(
     made = begun(client, town)
     put(client, {"id": "A1", "status": "on_scene"})
     before = wait(client, made, lambda one: one["advice"] == "stand_down")
-    body = {"action": "override", "reason_code": "capacity"}
-    assert client.post(f"{ASK}/{made['id']}/response", json=body, headers=bearer()).is_success
+    respond(client, made, "override")
     told: list[Any] = []
     monkeypatch.setattr(client.service.hub, "publish", lambda _, data, key=None: told.append(data))
     put(client, *({"id": one, "status": "out_of_service"} for one in ("A1", "A2")))
-    accept(client, made)
+    respond(client, made, "accept")
     wait(client, made, lambda one: one["advice"] == "send_one")
     began = before["started_at"]
     again = [
@@ -635,8 +620,7 @@ def test_nothing_is_advised_after_the_dispatch_was_overridden(
     monkeypatch.setattr(dispatches, "_look", looked)
     put(client, {"id": "A1", "status": "on_scene"})
     asyncio.run_coroutine_threadsafe(begins.wait(), loop).result(PATIENCE_S)
-    body = {"action": "override", "reason_code": "capacity"}
-    assert client.post(f"{ASK}/{made['id']}/response", json=body, headers=bearer()).is_success
+    respond(client, made, "override")
     loop.call_soon_threadsafe(goes_on.set)
     asyncio.run_coroutine_threadsafe(ends.wait(), loop).result(PATIENCE_S)
     rows = client.service.ledger._store.rows(0, 100)

@@ -3,7 +3,6 @@
 import copy
 import json
 import time
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import groupby
@@ -21,23 +20,28 @@ from ideal_dispatch.service.settings import ServiceSettings
 from ideal_dispatch.service.solver.messages import Call, KnownWeather, Scene, Sent
 from ideal_dispatch.service.unit_counts import known_unit
 from tests.polylines import encode_polyline
-from tests.service_town import EIDO, PATIENCE_S, Local, Town, application, bearer, later, local
+from tests.service_town import (
+    EIDO,
+    PATIENCE_S,
+    PATIENT,
+    Local,
+    Town,
+    application,
+    bearer,
+    codes,
+    later,
+    local,
+    respond,
+)
 from tests.unit.dispatch.worlds import depots
 from tests.waiting import wait_for
 
 ASK, FLEET = "/v1/recommendations", "/v1/fleet/units"
-PATIENT = {"deadline_s": 60.0, "expiry_s": 3600.0}
 
 
 @pytest.fixture
 def settings(town: Town) -> ServiceSettings:
     return town.settings(f"fleet-{time.monotonic_ns()}.toml", server=PATIENT)
-
-
-@pytest.fixture
-def client(settings: ServiceSettings) -> Iterator[Local]:
-    with local(application(settings)) as opened:
-        yield opened
 
 
 def put(client: Local, *news: dict[str, Any], status: int = 200) -> dict[str, Any]:
@@ -64,15 +68,9 @@ def asked(client: Local, town: Town, call_id: str, **more: Any) -> dict[str, Any
     return made
 
 
-def codes(made: dict[str, Any]) -> list[str]:
-    return [code for one in made["degraded"] for code in (one["code"], *one["also"])]
-
-
-def accept(client: Local, made: dict[str, Any]) -> None:
-    answer = client.post(
-        f"{ASK}/{made['id']}/response", json={"action": "accept"}, headers=bearer()
-    )
-    assert answer.status_code == 200, answer.text
+def close(client: Local, edges: list[int]) -> None:
+    told = client.post("/v1/closures", json={"edges": edges}, headers=bearer("cad"))
+    assert told.status_code == 201, told.text
 
 
 def test_units_are_told_and_shown(client: Local) -> None:
@@ -245,7 +243,7 @@ def test_a_unit_is_promised_to_one_call(client: Local, town: Town) -> None:
     assert [shown[one]["promised"] and shown[one]["promised"]["kind"] for one in sorted(shown)] == [
         "sent", "advised", None,
     ]  # fmt: skip
-    accept(client, first)
+    respond(client, first, "accept")
     second = asked(client, town, "b", primary={"depot": "D2", "unit": "X9"})
     assert second["second"]["unit"] == "A3"
     assert "units_assumed" in codes(second)  # X9 is no unit that was told of
@@ -256,7 +254,7 @@ def test_a_unit_is_promised_to_one_call(client: Local, town: Town) -> None:
 
 def test_news_of_a_unit_end_its_promise(client: Local, town: Town) -> None:
     put(client, at_station("A1", "D0"), at_station("A2", "D1"))
-    accept(client, asked(client, town, "a", primary={"unit": "A1"}))
+    respond(client, asked(client, town, "a", primary={"unit": "A1"}), "accept")
     put(client, {"id": "A2", "status": "at_station"})  # the same again is no news of its work
     assert fleet(client)["A2"]["promised"]["kind"] == "accepted"
     put(client, {"id": "A2", "status": "en_route", "call_id": "a"})
@@ -301,7 +299,7 @@ def test_whoever_is_surely_at_the_station_goes_first(client: Local, town: Town) 
 def test_free_and_still_free_ends_no_promise(client: Local, town: Town) -> None:
     put(client, at_station("A1", "D0"))
     put(client, {"id": "A2", "station": "D1", "status": "available", **town.place(30)})
-    accept(client, asked(client, town, "a", primary={"unit": "A1"}))
+    respond(client, asked(client, town, "a", primary={"unit": "A1"}), "accept")
     put(client, {"id": "A2", "status": "at_station"})
     assert fleet(client)["A2"]["promised"]["kind"] == "accepted"
     put(client, at_station("A3", "D0"))
@@ -408,10 +406,6 @@ def test_how_far_the_next_call_is_from_help(
         found: dict[str, Any] | None = answer.json()["cover"]
         return found
 
-    def close(edges: list[int]) -> None:
-        told = client.post("/v1/closures", json={"edges": edges}, headers=bearer("cad"))
-        assert told.status_code == 201, told.text
-
     assert cover() is None
     put(client, at_station("A1", "D0"))
     one = cover()
@@ -423,17 +417,17 @@ def test_how_far_the_next_call_is_from_help(
     assert three["p90_s"] < one["p90_s"]
     put(client, {"id": "A2", "status": "en_route"}, {"id": "A3", "status": "en_route"})
     last, *others = np.flatnonzero(town.network.tail == depots(3)[0].node).tolist()
-    close(others)
+    close(client, others)
     around = cover()
     assert around is not None
     assert around["median_s"] > one["median_s"]
-    close([last])
+    close(client, [last])
     assert cover() == {"median_s": None, "p90_s": None}
     put(client, at_station("A2", "D1"))
     assert None not in (cover() or {}).values()
     outward = town.network.distances(town.network.free_flow_times_s, depots(3)[1])
     far = np.argsort(outward)[-town.network.num_nodes // 5 :]  # a fifth is cut off
-    close(np.flatnonzero(np.isin(town.network.head, far)).tolist())
+    close(client, np.flatnonzero(np.isin(town.network.head, far)).tolist())
     cut = cover()
     assert cut is not None
     assert cut["median_s"] > 0.0

@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from datetime import UTC, datetime
@@ -15,25 +15,17 @@ from ideal_dispatch.service.audit.store import Outcome
 from ideal_dispatch.service.settings import ServiceSettings
 from tests.faults.audit_checks import wait_for_replay
 from tests.postgres import Postgres
-from tests.service_town import PATIENCE_S, Local, Town, application, bearer, local
+from tests.service_town import PATIENCE_S, PATIENT, Local, Town, application, bearer, local, respond
 from tests.waiting import wait_for
 
 ASK = "/v1/recommendations"
 LAST = [{"name": "D1", "units": 1}]
-PATIENT = {"deadline_s": 60.0, "expiry_s": 3600.0}
-"""A server whose answers are never late and do not expire: the machine may be busy."""
 
 
 @pytest.fixture
 def settings(town: Town) -> ServiceSettings:
     name = f"promises-{time.monotonic_ns()}.toml"
     return town.settings(name, server=PATIENT, units={"default": 0})
-
-
-@pytest.fixture
-def client(settings: ServiceSettings) -> Iterator[Local]:
-    with local(application(settings)) as opened:
-        yield opened
 
 
 def asked(client: Local, town: Town, call_id: str, **more: Any) -> dict[str, Any]:
@@ -54,12 +46,6 @@ def promised_to(made: dict[str, Any]) -> str:
     """What is said of the last unit."""
     words = [one["words"] for one in made["degraded"] if one["code"] == "last_unit_promised"]
     return words[0] if words else ""
-
-
-def respond(client: Local, made: dict[str, Any], action: str) -> None:
-    body = {"action": action, "reason_code": "other" if action == "override" else None}
-    answer = client.post(f"{ASK}/{made['id']}/response", json=body, headers=bearer())
-    assert answer.status_code == 200, answer.text
 
 
 def tell(client: Local, **units: int) -> list[dict[str, Any]]:

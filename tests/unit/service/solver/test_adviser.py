@@ -21,7 +21,7 @@ from ideal_dispatch.service.solver.assets import load_assets
 from ideal_dispatch.service.solver.case import Case
 from ideal_dispatch.service.solver.messages import KnownUnits, KnownWeather
 from tests.polylines import encode_polyline
-from tests.service_town import DEPOTS, Town
+from tests.service_town import DEPOTS, Town, codes
 from tests.unit.dispatch.worlds import bounded_model, count_searches
 
 NOTHING = KnownWeather()
@@ -56,10 +56,6 @@ def completed(advice: dict[str, Any]) -> Recommendation:
         "versions": dict.fromkeys(("software", "model", "network", "configuration"), "1"),
         "latency_ms": 1.0, "response": None, **advice,
     })  # fmt: skip
-
-
-def codes(advice: dict[str, Any]) -> list[str]:
-    return [code for one in advice["degraded"] for code in (one["code"], *one["also"])]
 
 
 def test_an_advice_has_all_its_parts(advise: Advise, town: Town) -> None:

@@ -21,7 +21,7 @@ from ideal_dispatch.service.solver.closures import Roads
 from ideal_dispatch.service.solver.live_traffic import LiveTraffic, RouterLive
 from ideal_dispatch.service.solver.messages import Closed, KnownUnits, KnownWeather
 from ideal_dispatch.traffic.source import RouteQuote
-from tests.service_town import Town
+from tests.service_town import Town, codes
 from tests.unit.dispatch.worlds import CALENDAR, depots, random_model, world
 
 Advise = Callable[..., dict[str, Any]]
@@ -56,10 +56,6 @@ def advise(adviser: Adviser, town: Town) -> Advise:
         return adviser.advise(call, KnownUnits({}, None), KnownWeather(), due)
 
     return asked
-
-
-def codes(advice: dict[str, Any]) -> list[str]:
-    return [code for one in advice["degraded"] for code in (one["code"], *one["also"])]
 
 
 def driven(advice: dict[str, Any]) -> set[int]:
