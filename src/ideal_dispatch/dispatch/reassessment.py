@@ -8,9 +8,10 @@ arrest. The second still saves a · E[S(b + min(T₁, T₂)) − S(b + T₁)] li
 the other calls C, the price of its absence until one of the two arrives.
 
 Advice is never an order, and it does not flap. The second is to stand down below
-``STAND_DOWN_BELOW`` · C, and to go on again only above ``KEEP_ABOVE`` · C. Advice by estimates
-changes at most ``MOST_CHANGES`` times in a dispatch and not within ``PAUSE_S`` of the change
-before. That somebody arrived or broke down is a fact, and counts at once.
+``STAND_DOWN_BELOW`` · C, and to go on again only above ``KEEP_ABOVE`` · C. Estimates
+change the advice only while it has changed fewer than ``MOST_CHANGES`` times, and not within
+``PAUSE_S`` of the change before. That somebody arrived or broke down is a fact: it changes the
+advice at once.
 """
 
 from collections.abc import Callable, Mapping
@@ -49,7 +50,7 @@ SEND_CHANCE = 0.25
 """And where it would be first with at least this chance: a unit that costs nothing is no reason."""
 
 MOST_CHANGES = 3
-"""Changes of an advice by estimates alone, in one dispatch."""
+"""Changes of an advice in one dispatch after which only facts change it."""
 
 PAUSE_S = 30.0
 """The least time between two of them."""

@@ -192,7 +192,7 @@ def test_a_second_that_gets_to_its_station_before_it_turns_round_is_still_coming
     put(client, {"id": "A2", "station": "D1", "status": "available", **town.place(30)})
     made = asked(client, town, "c", primary={"unit": "A1"})
     assert made["second"]["unit"] == "A2"
-    accept(client, made)
+    respond(client, made, "accept")
     put(client, {"id": "A1", "status": "en_route"}, {"id": "A2", "status": "at_station"})
     found = wait(client, made, lambda one: one["second"]["status"] == "at_station")
     found = looked_again(client, found)

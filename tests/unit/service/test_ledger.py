@@ -120,7 +120,14 @@ def test_what_is_taken_back_takes_no_response_with_it(ledger: Ledger) -> None:
     asyncio.run(revise())
 
 
-def test_of_two_counts_of_one_moment_the_later_entry_counts(ledger: Ledger) -> None:
+def test_of_two_counts_of_one_moment_the_later_entry_counts(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def down(*_: object, **__: object) -> None:
+        raise StoreError("down, so that they stay in the spool")
+
+    monkeypatch.setattr(ledger._store, "append", down)
+
     def told(count: int) -> Entry:
         body = {"units": {"D0": count}, "updated_at": NOW.isoformat()}
         return Entry("units", "", body, at=NOW)
