@@ -33,7 +33,7 @@ test: setup
 test-pythons: setup
 	$(BIN)/python tools/pythons.py
 
-# modules, lines, imports, complexity; BESIDE=../before shows another checkout beside this one
+# lines beside their budgets, imports, complexity; BESIDE=../before shows another checkout beside this one
 shape: setup
 	@$(BIN)/python tools/shape.py $(BESIDE) .
 

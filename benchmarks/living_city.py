@@ -26,17 +26,17 @@ from typing import Any
 
 import httpx
 import numpy as np
+from ideal_dispatch.service.audit.promises import Promises
+from ideal_dispatch.service.audit.record import Row
+from ideal_dispatch.service.audit.store import AuditStore
+from ideal_dispatch.service.audit.verification import verify
+from ideal_dispatch.service.desk.demo import MORNING
 from rich.console import Console
 from rich.table import Table
 
 from benchmarks.service import Town
 from benchmarks.stack import IDEAL, WorkerProcess, proxied, running
 from ideal_dispatch.cities import harbour_city
-from ideal_dispatch.service.audit.promises import Promises
-from ideal_dispatch.service.audit.record import Row
-from ideal_dispatch.service.audit.store import AuditStore
-from ideal_dispatch.service.audit.verification import verify
-from ideal_dispatch.service.desk.demo import MORNING
 from tests.postgres import Postgres, running_postgres
 
 _AT_HAND_S = 10.0  # real seconds in which an advice holds and a position is new

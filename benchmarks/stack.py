@@ -108,7 +108,7 @@ def wait_until_ready(url: str, process: "subprocess.Popen[bytes]", log: Path) ->
     while process.poll() is None and time.monotonic() < deadline:
         with suppress(httpx.TransportError):
             parts = httpx.get(f"{url}/readyz", timeout=PATIENCE_S, trust_env=False).json()["parts"]
-            if parts["traffic"] == parts["solver"] == "ready":
+            if parts["traffic"] == parts["decisions"] == "ready":
                 return
         time.sleep(0.05)
     raise RuntimeError(f"{url} is not ready: {log.read_text()}")

@@ -16,6 +16,7 @@ from tempfile import TemporaryDirectory
 
 import httpx
 import numpy as np
+from ideal_dispatch.service.audit.database import migrate
 from rich.console import Console
 from rich.table import Table
 
@@ -23,7 +24,6 @@ from benchmarks.hosts import Host, host, missing_namespaces
 from benchmarks.service import Town
 from benchmarks.stack import PATIENCE_S
 from benchmarks.timing import human
-from ideal_dispatch.service.audit.database import migrate
 from tests.postgres import Postgres, end_listeners, missing_server, running_postgres
 
 _CALLS, _PAUSE_S = 60, 0.3

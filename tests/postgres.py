@@ -89,18 +89,6 @@ class Postgres:
             assert ended.returncode == 0, said.read().decode(errors="replace")
 
 
-def end_listeners(url: str) -> int:
-    """Cut the connections that wait for notices of a database; how many there were."""
-    import psycopg
-
-    with psycopg.connect(url.replace("+psycopg", "")) as connection:
-        ended = connection.execute(
-            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
-            "WHERE datname = current_database() AND query LIKE 'LISTEN %'"
-        )
-        return len(ended.fetchall())
-
-
 def _binaries() -> Path | None:
     """Where the server's programs are: on the path, or where Debian puts them."""
     found = shutil.which("initdb")

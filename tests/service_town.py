@@ -1,19 +1,18 @@
 """A small town to serve: its files, and the real service running on them."""
 
-import asyncio
 import json
 import os
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import httpx
 import pytest
@@ -23,19 +22,15 @@ from fastapi import FastAPI
 from benchmarks.ports import free_port
 from benchmarks.stack import stop, wait_until_ready
 from ideal_dispatch import RoadNetwork
+from ideal_dispatch.service.deciding.engine import Engine
+from ideal_dispatch.service.http.answer_schemas import Recommendation
 from ideal_dispatch.service.http.app import create_app
-from ideal_dispatch.service.http.server import options
+from ideal_dispatch.service.http.server import options as server_options
+from ideal_dispatch.service.service import Service
 from ideal_dispatch.service.settings import ServiceSettings
-from ideal_dispatch.service.solver.adviser import Adviser
-from ideal_dispatch.service.solver.assets import Assets, load_assets
-from ideal_dispatch.service.solver.messages import CityFacts
-from ideal_dispatch.service.solver.pool import SolverPool
-from ideal_dispatch.service.solver.process import SolverProcess
-from ideal_dispatch.service.solver.solver import Solver
-from ideal_dispatch.service.state import Service
 from ideal_dispatch.service.tokens import digest
 from tests.conftest import ROOT
-from tests.unit.dispatch.worlds import GAIN, depots, random_model, world
+from tests.unit.dispatch.worlds import depots, random_model, world
 from tests.waiting import PATIENCE_S as PATIENCE_S
 
 EIDO: dict[str, Any] = json.loads((ROOT / "examples" / "eido.json").read_text(encoding="utf-8"))
@@ -47,8 +42,10 @@ DEADLINE_S = 30.0
 """Enough on any machine; tests of the deadline itself set their own."""
 PATIENT = {"deadline_s": 60.0, "expiry_s": 3600.0}
 """A server whose answers are never late and do not expire: the machine may be busy."""
-ENOUGH = 500
+ENOUGH = 100
 """Units of a depot, for tests in which many calls share a service: each is promised some."""
+COUNTS = {"D0": ENOUGH, "D1": ENOUGH, "D2": ENOUGH}
+ASK = "/v1/recommendations"
 
 
 def token(role: str) -> str:
@@ -72,10 +69,9 @@ class Town:
         tables: dict[str, dict[str, Any]] = {
             "city": {"name": "Gridtown", "network": "town.network", "depots": "depots.csv",
                      "time_zone": "Asia/Hong_Kong", "country": "HK"},
-            "model": {"folder": "model", "gain": "gain.json"},
+            "model": {"folder": "model"},
             "traffic": {"kind": "recorded", "file": "town.traffic"},
-            "units": {"default": 2},
-            "audit": {"url": f"sqlite:///{name}.db", "spool": f"{name}.spool"},
+            "audit": {"url": f"sqlite:///{name}.db"},
             "server": {"deadline_s": DEADLINE_S},
         }  # fmt: skip
         for table, values in changes.items():
@@ -98,13 +94,20 @@ class Town:
 
     def call(self, call_id: str = "c-1", node: int = 65, **changes: Any) -> dict[str, Any]:
         """A request about a node, received now."""
-        return {
-            "call_id": call_id,
-            "received_at": datetime.now(UTC).isoformat(),
-            "location": self.place(node),
-            "depots": [{"name": name, "units": ENOUGH} for name in DEPOTS],
-            **changes,
-        }
+        received_at = datetime.now(UTC).isoformat()
+        location = self.place(node)
+        return {"call_id": call_id, "received_at": received_at, "location": location, **changes}
+
+    def unit(self, id: str, node: int | None = None, **changes: Any) -> dict[str, Any]:  # noqa: A002
+        """News of a unit of D0, at its station, or free on the road where a node is given."""
+        free = {"status": "at_station"} if node is None else {"status": "available"}
+        place = {} if node is None else self.place(node)
+        return {"id": id, "depot": "D0", **free, **place, **changes}
+
+
+def counts(**free: int) -> list[dict[str, Any]]:
+    """News of how many units are free, by depot."""
+    return [{"depot": depot, "free": number} for depot, number in free.items()]
 
 
 def _toml(value: Any) -> str:
@@ -125,28 +128,61 @@ def town(grid: RoadNetwork, tmp_path_factory: pytest.TempPathFactory) -> Town:
     rows = [f"{one.name},{grid.lon[one.node]},{grid.lat[one.node]}" for one in depots(3)]
     (folder / "depots.csv").write_text("\n".join(["name,lon,lat", *rows]) + "\n")
     random_model(grid).save(folder / "model")
-    GAIN.save(folder / "gain.json")
     world(grid).recording.save(folder / "town.traffic")
     return Town(folder, grid)
 
 
-@dataclass(frozen=True)
-class Served:
-    """The running service; ``client`` has no token of its own."""
+class Client(httpx.Client):
+    """A client of a service, without a token; its own methods give that of a ``role``."""
 
-    url: str
-    process: "subprocess.Popen[bytes]" = field(repr=False)
-    client: httpx.Client = field(repr=False)
-    log: Path
-
-    def post(self, body: Any, role: str = "cad", **options: Any) -> httpx.Response:
+    def ask(self, call: Mapping[str, Any], role: str = "cad", **options: Any) -> httpx.Response:
         """Ask for a recommendation."""
         headers = {**bearer(role), **options.pop("headers", {})}
-        url = f"{self.url}/v1/recommendations"
-        return self.client.post(url, json=body, headers=headers, **options)
+        return self.post(ASK, json=call, headers=headers, **options)
 
-    def get(self, path: str, role: str = "auditor") -> httpx.Response:
-        return self.client.get(self.url + path, headers=bearer(role))
+    def advice(self, call: Mapping[str, Any], **options: Any) -> dict[str, Any]:
+        """The recommendation, which keeps its form whatever happens."""
+        made: dict[str, Any] = _good(self.ask(call, **options))
+        Recommendation.model_validate(made)
+        return made
+
+    def report(self, *news: Mapping[str, Any], role: str = "cad") -> dict[str, Any]:
+        """What became of news of units, which must be taken; without any, all depots have enough.
+
+        A service starts without units.
+        """
+        given = news or counts(**COUNTS)
+        return _good(self.put("/v1/units", json=given, headers=bearer(role)))
+
+    def reply(
+        self, made: Mapping[str, Any], action: str = "accept", role: str = "dispatcher", **more: Any
+    ) -> httpx.Response:
+        """Answer an advice, or the question of a running dispatch."""
+        reason = {"reason_code": "other"} if action == "override" else {}
+        body = {"action": action, **reason, **more}
+        return self.post(f"{ASK}/{made['id']}/reply", json=body, headers=bearer(role))
+
+    def read(self, path: str, role: str = "auditor") -> Any:
+        """What an address holds."""
+        return _good(self.get(path, headers=bearer(role)))
+
+    def unit(self, id: str) -> dict[str, Any]:  # noqa: A002
+        """A unit as the service knows it."""
+        found: dict[str, Any] = self.read(f"/v1/units/{quote(id)}")
+        return found
+
+
+def _good(answer: httpx.Response) -> Any:
+    assert answer.status_code in (200, 201), answer.text
+    return answer.json()
+
+
+class Served(Client):
+    """A client of the running process."""
+
+    def __init__(self, url: str, process: "subprocess.Popen[bytes]", log: Path) -> None:
+        super().__init__(base_url=url, timeout=PATIENCE_S, trust_env=False)
+        self.url, self.process, self.log = url, process, log
 
     def lines(self) -> list[str]:
         return self.log.read_text().splitlines()
@@ -156,7 +192,7 @@ class Served:
 def serving(
     config: Path, *, options: Sequence[str] = (), environment: Mapping[str, str] | None = None
 ) -> Iterator[Served]:
-    """``ideal serve`` in a process of its own, ready for calls; ended by SIGTERM."""
+    """``ideal serve`` in another process, ready for calls; ended by SIGTERM."""
     with launched(config, options=options, environment=environment) as served:
         wait_until_ready(served.url, served.process, served.log)
         yield served
@@ -173,141 +209,73 @@ def launched(
         str(Path(sys.executable).with_name("ideal")), "serve", "--config", str(config),
         "--port", str(port), *options,
     ]  # fmt: skip
-    url = f"http://127.0.0.1:{port}"
-    with log.open("wb") as output, httpx.Client(timeout=PATIENCE_S) as client:
+    with log.open("wb") as output:
         process = subprocess.Popen(
             command, stderr=output, stdout=output, env={**os.environ, **(environment or {})}
         )
-        served = Served(url, process, client, log)
         try:
-            yield served
+            with Served(f"http://127.0.0.1:{port}", process, log) as served:
+                yield served
         finally:
             stop(process)
 
 
 @pytest.fixture(scope="module")
 def served(town: Town) -> Iterator[Served]:
-    """The service on the town, for the tests of one module."""
+    """The service on the town with enough units, for the tests of one module."""
     name = f"served-{time.monotonic_ns()}.toml"
     with serving(town.config(name)) as running:
+        running.report()
         yield running
 
 
-class SolverThread(SolverProcess):
-    """A solver in a thread of this process, where a test can reach into it."""
-
-    def __init__(self, changed: Callable[[], None], solver: Solver) -> None:
-        super().__init__(changed, 60.0, early=False)
-        self._solver, self._thread = solver, ThreadPoolExecutor(1)
-
-    def start(self) -> None:
-        """The solver itself is started by its pool."""
-
-    @property
-    def warm(self) -> bool:
-        return self._solver.warm
-
-    @property
-    def facts(self) -> CityFacts:
-        return self._solver.facts
-
-    def alive(self) -> bool:
-        return True
-
-    def ask(
-        self, name: str, given: tuple[Any, ...], due: float | None = None
-    ) -> "asyncio.Future[Any]":
-        return asyncio.wrap_future(self._thread.submit(self._solver.method(name), *given))
-
-    def close(self) -> None:
-        self._thread.shutdown(wait=False, cancel_futures=True)
+def application(settings: ServiceSettings, engine: Engine | None = None) -> FastAPI:
+    """The application, in this process, where a test can reach into it."""
+    return create_app(settings, engine or Engine.load(settings))
 
 
-class SolverThreads(SolverPool):
-    """Threads in place of processes, all with the same solver."""
-
-    def __init__(self, settings: ServiceSettings, assets: Assets) -> None:
-        self.solver = Solver(settings, assets, self._tell)
-        self._loop: asyncio.AbstractEventLoop
-        super().__init__()
-        self.begin(settings)
-
-    def _process(self, early: bool) -> SolverProcess:
-        return SolverThread(self._changed, self.solver)
-
-    def _tell(self) -> None:
-        self._loop.call_soon_threadsafe(self._changed)
-
-    @property
-    def traffic(self) -> str:
-        return self.solver.traffic
-
-    def start(self) -> None:
-        self._loop = asyncio.get_running_loop()
-        self.solver.start()
-
-    def close(self) -> None:
-        super().close()
-        self.solver.close()
-
-
-def application(settings: ServiceSettings, assets: Assets | None = None) -> FastAPI:
-    """The application with its solver in this process, where a test can reach into it."""
-    return create_app(settings, SolverThreads(settings, assets or load_assets(settings)))
-
-
-class Local(httpx.Client):
-    """A client of an application that this process serves on a real socket."""
+class Local(Client):
+    """A client of an application that a thread of this process serves on a real socket."""
 
     service: Service
-
-    @property
-    def solver(self) -> Solver:
-        pool = self.service.solver
-        assert isinstance(pool, SolverThreads)
-        return pool.solver
-
-    @property
-    def adviser(self) -> Adviser:
-        return self.solver.adviser
 
 
 @contextmanager
 def local(app: FastAPI) -> Iterator[Local]:
     """The application served by a thread of this process; its state can be looked at."""
     service: Service = app.state.service
-    config = uvicorn.Config(app, host="127.0.0.1", port=0, **options(service.settings))
+    service._decider._end = lambda: pytest.fail("a worker would have ended")  # and so would this
+    config = uvicorn.Config(app, host="127.0.0.1", port=0, **server_options(service.settings))
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run)
     thread.start()
     try:
         deadline = time.monotonic() + PATIENCE_S
-        while not server.started or service.health()[0] == "starting":
+        while not server.started or "starting" in service.health()[1].values():
             assert thread.is_alive()
             assert time.monotonic() < deadline
             time.sleep(0.01)
-        while service.solver.traffic == "starting":
-            time.sleep(0.01)
         port = server.servers[0].sockets[0].getsockname()[1]
-        with Local(base_url=f"http://127.0.0.1:{port}", timeout=PATIENCE_S) as client:
+        with Local(
+            base_url=f"http://127.0.0.1:{port}", timeout=PATIENCE_S, trust_env=False
+        ) as client:
             client.service = service
             yield client
     finally:
+        service.end_events()
         server.should_exit = True
         thread.join(PATIENCE_S)
-
-
-def respond(client: Local, made: Mapping[str, Any], action: str) -> None:
-    """Say what was done with an advice."""
-    body = {"action": action, "reason_code": "other" if action == "override" else None}
-    where = f"/v1/recommendations/{made['id']}/response"
-    answer = client.post(where, json=body, headers=bearer())
-    assert answer.status_code == 200, answer.text
 
 
 def codes(made: Mapping[str, Any]) -> list[str]:
     """All codes of what an answer says against itself."""
     return [code for one in made["degraded"] for code in (one["code"], *one["also"])]
+
+
+def words(made: Mapping[str, Any], code: str) -> str:
+    """What an answer says with a code."""
+    said = (one["words"] for one in made["degraded"] if code in (one["code"], *one["also"]))
+    return str(next(said))
 
 
 def later(seconds: float) -> str:

@@ -6,26 +6,40 @@ can be shown before and after:
     git worktree add ../before COMMIT
     python tools/shape.py ../before .
 
-Lines are physical lines of Python. Complexity is McCabe's, as ruff counts it. Import
-edges are between modules of the package. A real call is followed from the socket to its
-answer (tools/call_path.py), where a checkout can tell. Docs written by hand are README.md and the
-pages of docs/ without generated pages ("*Made by `COMMAND`" under the title) and generated
-parts (between `<!-- x: begin -->` and `<!-- x: end -->`).
+Lines are physical lines, beside the budget of their room. Complexity is McCabe's, as ruff counts
+it. Import edges are between modules of the package. Docs written by hand are README.md and the
+pages of docs/ without generated pages ("*Made by `COMMAND`" under the title) and generated parts
+(between `<!-- x: begin -->` and `<!-- x: end -->`).
 """
 
 import argparse
 import json
-import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 
 PACKAGE = "ideal_dispatch"
-MOST_PARAMETERS = 8
+ROOMS = {
+    ("network", "context"): 4_400,
+    ("records",): 3_100,
+    ("scenarios", "gap"): 3_500,
+    ("learning", "forecast"): 4_400,
+    ("traffic",): 2_700,
+    ("dispatch",): 2_900,
+    ("replay", "fleet", "experiment", "player"): 5_500,
+    ("evaluation",): 3_600,
+    ("service",): 6_500,
+    ("cli",): 2_400,
+}
+"""Lines of Python that folders of the package may have together."""
+
+REST, ALL = 1_500, 40_500
+DESK, TESTS, TOOLS, DOCS, WORDS = 3_300, 30_000, 9_000, 3_000, 45_000
 _GENERATED_PART = re.compile(r"<!-- ([^:]+): begin -->.*?<!-- \1: end -->", re.DOTALL)
 _GENERATED_PAGE = re.compile(r"# .*\n\n\*Made by `")
 
@@ -33,37 +47,54 @@ _GENERATED_PAGE = re.compile(r"# .*\n\n\*Made by `")
 def measure(checkout: Path) -> dict[str, str]:
     """Every figure of a checkout, by its name."""
     package = checkout / "src" / PACKAGE
-    modules = [path for path in package.rglob("*.py") if "__pycache__" not in path.parts]
-    folders = {path.parent for path in modules}
-    flat = {folder: len(list(folder.glob("*.py"))) for folder in folders}
-    widest = max(flat, key=lambda folder: flat[folder])
-    complexity = _numbers(package, "C901", "lint.mccabe.max-complexity=0")
-    parameters = _numbers(package, "PLR0913", f"lint.pylint.max-args={MOST_PARAMETERS}")
-    return {
+    modules = _python(package)
+    all_lines = _lines(modules)
+    figures = {}
+    rest = all_lines
+    for folders, budget in ROOMS.items():
+        lines = _lines(path for folder in folders for path in _python(package / folder))
+        figures[", ".join(folders)] = _beside(lines, budget)
+        rest -= lines
+    complexity = _complexity(package)
+    pages = [_by_hand(page) for page in _pages(checkout)]
+    tools = (
+        path for name in ("workshop", "benchmarks", "tools") for path in _python(checkout / name)
+    )
+    scripts = (package / "service" / "desk" / "static").rglob("*.js")
+    desk = (path for path in scripts if "libraries" not in path.parts)
+    return figures | {
+        "the rest": _beside(rest, REST),
+        "all": _beside(all_lines, ALL),
+        "the desk's JavaScript": _beside(_lines(desk), DESK),
+        "tests": _beside(_lines(_python(checkout / "tests")), TESTS),
+        "workshop, benchmarks, tools": _beside(_lines(tools), TOOLS),
+        "docs written by hand": _beside(sum(len(page.splitlines()) for page in pages), DOCS),
+        "their words": _beside(sum(len(page.split()) for page in pages), WORDS),
         "modules": f"{len(modules):,}",
-        "lines": f"{sum(map(_lines, modules)):,}",
-        "most modules in a folder": f"{flat[widest]} ({widest.relative_to(package.parent)})",
-        "modules over 300 lines": f"{sum(_lines(path) > 300 for path in modules):,}",
         "import edges": f"{_import_edges(checkout):,}",
         "functions": f"{len(complexity):,}",
         "mean complexity": f"{sum(complexity) / len(complexity):.2f}",
         "worst complexity": f"{max(complexity)}",
-        f"functions with more than {MOST_PARAMETERS} parameters": f"{len(parameters)}",
-        "most parameters": f"{max(parameters, default=0) or f'at most {MOST_PARAMETERS}'}",
-        "functions between socket and answer": _call_path(checkout),
-        "lines of docs written by hand": f"{sum(map(_lines_by_hand, _pages(checkout))):,}",
     }
 
 
-def _lines(path: Path) -> int:
-    return len(path.read_text().splitlines())
+def _beside(found: int, budget: int) -> str:
+    return f"{found:,} of {budget:,}{' !' if found > budget else ''}"
 
 
-def _numbers(package: Path, rule: str, limit: str) -> list[int]:
-    """The numbers that ruff complains of: the N of every "(N > limit)"."""
-    command = ["ruff", "check", "--isolated", "--select", rule, "--config", limit]
+def _python(folder: Path) -> list[Path]:
+    return [path for path in folder.rglob("*.py") if "__pycache__" not in path.parts]
+
+
+def _lines(paths: Iterable[Path]) -> int:
+    return sum(len(path.read_text(encoding="utf-8").splitlines()) for path in paths)
+
+
+def _complexity(package: Path) -> list[int]:
+    """That of every function: the N of ruff's "(N > 0)"."""
     done = subprocess.run(
-        [Path(sys.executable).parent / command[0], *command[1:], "--output-format=json", package],
+        [Path(sys.executable).parent / "ruff", "check", "--isolated", "--select", "C901",
+         "--config", "lint.mccabe.max-complexity=0", "--output-format=json", package],
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     found = [re.search(r"\((\d+) >", one["message"]) for one in json.loads(done.stdout)]
@@ -80,27 +111,13 @@ def _import_edges(checkout: Path) -> int:
     return int(done.stdout)
 
 
-def _call_path(checkout: Path) -> str:
-    """How many of our functions a call passes; every version that can tell has its own script."""
-    if not (checkout / "tools" / "call_path.py").exists():
-        return "not counted"
-    done = subprocess.run(
-        [sys.executable, "tools/call_path.py"],
-        cwd=checkout, env={**os.environ, "PYTHONPATH": str(checkout / "src")},
-        capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    return str(len(done.stdout.splitlines()))
-
-
 def _pages(checkout: Path) -> list[Path]:
     return [checkout / "README.md", *sorted((checkout / "docs").rglob("*.md"))]
 
 
-def _lines_by_hand(page: Path) -> int:
-    text = page.read_text()
-    if _GENERATED_PAGE.match(text):
-        return 0
-    return len(_GENERATED_PART.sub("", text).splitlines())
+def _by_hand(page: Path) -> str:
+    text = page.read_text(encoding="utf-8")
+    return "" if _GENERATED_PAGE.match(text) else _GENERATED_PART.sub("", text)
 
 
 def main() -> None:
@@ -112,7 +129,7 @@ def main() -> None:
     parser.add_argument("checkouts", metavar="CHECKOUT", nargs="*", type=Path, default=here)
     checkouts = parser.parse_args().checkouts
     columns = [measure(checkout.resolve()) for checkout in checkouts]
-    table = Table("figure", box=None, pad_edge=False)
+    table = Table("lines, and their budget", box=None, pad_edge=False)
     for checkout in checkouts:
         table.add_column(str(checkout), justify="right")
     for name in columns[0]:

@@ -40,7 +40,7 @@ FLEETS = ("port_almery", "auckland", "manhattan")
 CHROMIUM = ("--no-sandbox", "--disable-gpu", "--disable-3d-apis")
 """Without WebGL, which by software takes a few pictures a second; the map is Leaflet's then."""
 PATIENCE_S = 180.0
-IDEAL = "from ideal_dispatch.cli.start import main; main()"
+IDEAL = "from ideal_dispatch.cli.app import main; main()"
 SPEED, LIFE = "16", ("--seed", "3", "--units", "16", "--calls-per-day", "900")
 """A city with long ways and many calls: a second ambulance is soon sent from its other end."""
 ANSWER_S, AFTER_S, LEAST_S, END_S = 3.0, 4.0, 10.0, 4

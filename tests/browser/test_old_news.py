@@ -5,10 +5,10 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, Route, expect
-
 from ideal_dispatch.service.audit.record import Entry
 from ideal_dispatch.service.audit.store import AuditStore
+from playwright.sync_api import Browser, Page, Route, expect
+
 from tests.browser.conftest import Service, Turn, shoot, show
 
 pytestmark = pytest.mark.slow

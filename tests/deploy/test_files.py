@@ -7,13 +7,12 @@ import sys
 from pathlib import Path
 
 import pytest
-from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from benchmarks.load import HANDBOOK, restarts
 from benchmarks.ports import free_port
 from benchmarks.stack import DEPLOY, WORKER_PORTS, nginx_command, put_in
-from ideal_dispatch.service.observations import Observations
+from ideal_dispatch.service.metrics import Metrics
 from ideal_dispatch.service.settings import Server, ServiceSettings
 
 
@@ -30,12 +29,12 @@ def test_the_example_configuration_can_be_used() -> None:
 
 
 def test_alerts_ask_for_metrics_that_exist() -> None:
-    seen = Observations()
-    for family in (seen.recommendations, seen.degraded, seen.refused, seen.replies):
+    seen = Metrics()
+    for family in (seen.decisions, seen.remarks, seen.refused, seen.replies):
         family.labels("x")
     samples = {
         sample.name
-        for family in text_string_to_metric_families(generate_latest(seen.registry).decode())
+        for family in text_string_to_metric_families(seen.page().decode())
         for sample in family.samples
     }
     yaml = pytest.importorskip("yaml")

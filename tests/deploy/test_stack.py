@@ -15,6 +15,8 @@ from typing import Any
 import httpx
 import psycopg
 import pytest
+from ideal_dispatch.service.audit.record import Row
+from ideal_dispatch.service.audit.store import AuditStore
 
 from benchmarks.load import restarts
 from benchmarks.ports import free_port
@@ -26,8 +28,6 @@ from benchmarks.stack import (
     WorkerProcess,
     proxied,
 )
-from ideal_dispatch.service.audit.record import Row
-from ideal_dispatch.service.audit.store import AuditStore
 from tests.deploy.conftest import client_of
 from tests.postgres import Postgres
 from tests.service_town import Town, bearer

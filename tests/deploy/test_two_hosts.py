@@ -11,11 +11,11 @@ from typing import Any
 
 import httpx
 import pytest
+from ideal_dispatch.service.audit.database import migrate
+from ideal_dispatch.service.audit.store import AuditStore
 
 from benchmarks.hosts import Host, host, missing_namespaces
 from benchmarks.stack import IDEAL
-from ideal_dispatch.service.audit.database import migrate
-from ideal_dispatch.service.audit.store import AuditStore
 from tests.postgres import missing_server, running_postgres
 from tests.service_town import PATIENCE_S, Town, bearer, codes
 from tests.waiting import wait_for

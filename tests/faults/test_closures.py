@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-
 from ideal_dispatch.service.audit.store import AuditStore
+
 from tests.faults.service_faults import ASK, codes, words
 from tests.faults.service_faults import advised as made
 from tests.faults.test_routing_engine import routed, settings

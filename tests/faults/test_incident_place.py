@@ -5,14 +5,16 @@ from collections.abc import Iterator
 import pytest
 
 from ideal_dispatch import RoadNetwork
-from tests.faults.service_faults import advised, codes, post, words
-from tests.service_town import Local, Town, application, local
+from tests.service_town import Local, Town, application, codes, counts, local, words
 from tests.unit.dispatch.worlds import random_model
+
+FORECAST = {"kind": "forecast", "file": ""}
 
 
 @pytest.fixture(scope="module")
 def client(town: Town) -> Iterator[Local]:
     with local(application(town.settings("place.toml"))) as opened:
+        opened.report()
         yield opened
 
 
@@ -22,22 +24,20 @@ def client(town: Town) -> Iterator[Local]:
 def test_incident_off_the_map_or_in_the_sea(
     client: Local, town: Town, lon: float, lat: float
 ) -> None:
-    made = advised(client, town.call(location={"lon": lon, "lat": lat}))
-    assert made.decision == "no_advice"
+    made = client.advice(town.call(location={"lon": lon, "lat": lat}))
+    assert made["decision"] == "no_advice"
     assert codes(made)[0] == "off_map"
-    assert "beyond the limit of 300 m" in words(made, "off_map")
-    assert (made.location.lon, made.location.node) == (lon, None)
+    assert (made["location"]["lon"], made["location"]["node"]) == (lon, None)
 
 
 def test_latitude_and_longitude_swapped_out_of_range(client: Local, town: Town) -> None:
-    answer = post(client, town.call(location={"lon": 22.004, "lat": 114.005}))
+    answer = client.ask(town.call(location={"lon": 22.004, "lat": 114.005}))
     assert answer.status_code == 422
-    assert "are they swapped?" in answer.json()["error"]["message"]
+    assert "swapped" in answer.json()["error"]["message"]
 
 
-@pytest.fixture
-def western(town: Town) -> Iterator[Local]:
-    """A town whose swapped coordinates are on Earth too."""
+def test_latitude_and_longitude_swapped_in_range(town: Town) -> None:
+    """In a town whose swapped coordinates are on Earth, too."""
     old = town.network
     network = RoadNetwork.from_arrays(
         old.tail, old.head, old.length_m, old.lon - 100.0, old.lat, name=old.name
@@ -46,22 +46,15 @@ def western(town: Town) -> Iterator[Local]:
     random_model(network).save(town.folder / "west-model")
     depots = [f"W{n},{network.lon[n]},{network.lat[n]}" for n in (0, 11)]
     (town.folder / "west.csv").write_text("\n".join(["name,lon,lat", *depots]))
-    settings = town.settings(
-        "west.toml",
-        city={"network": "west.network", "depots": "west.csv"},
-        model={"folder": "west-model", "gain": ""},
-        traffic={"kind": "forecast", "file": ""},
-    )
-    with local(application(settings)) as opened:
-        yield opened
-
-
-def test_latitude_and_longitude_swapped_in_range(western: Local, town: Town) -> None:
-    right = advised(western, town.call("r", location={"lon": 14.005, "lat": 22.004}, depots=None))
-    assert right.decision != "no_advice"
-    made = advised(western, town.call("s", location={"lon": 22.004, "lat": 14.005}, depots=None))
-    assert made.decision == "no_advice"
-    assert "latitude and longitude are swapped" in words(made, "off_map")
+    city, model = {"network": "west.network", "depots": "west.csv"}, {"folder": "west-model"}
+    settings = town.settings("west.toml", city=city, model=model, traffic=FORECAST)
+    with local(application(settings)) as client:
+        client.report(*counts(W0=9, W11=9))
+        right = client.advice(town.call("right", location={"lon": 14.005, "lat": 22.004}))
+        assert right["decision"] != "no_advice"
+        made = client.advice(town.call("swapped", location={"lon": 22.004, "lat": 14.005}))
+        assert made["decision"] == "no_advice"
+        assert "swapped" in words(made, "off_map")
 
 
 def test_incident_unreachable(town: Town) -> None:
@@ -74,27 +67,21 @@ def test_incident_unreachable(town: Town) -> None:
     )
     network.save(town.folder / "cut.network")
     random_model(network).save(town.folder / "cut-model")
-    settings = town.settings(
-        "cut.toml",
-        city={"network": "cut.network"},
-        model={"folder": "cut-model", "gain": ""},
-        traffic={"kind": "forecast", "file": ""},
-    )
+    city, model = {"network": "cut.network"}, {"folder": "cut-model"}
+    settings = town.settings("cut.toml", city=city, model=model, traffic=FORECAST)
     with local(application(settings)) as client:
+        client.report()
         for primary in (None, {"depot": "D0"}):
-            made = advised(client, town.call("cut", node, primary=primary))
-            assert made.decision == "no_advice"
+            made = client.advice(town.call("cut", node, primary=primary))
+            assert made["decision"] == "no_advice"
             assert codes(made)[0] in ("unreachable", "not_decided")
-            assert "rout" in made.headline or "way" in made.headline
 
 
 def test_incident_at_the_depot(client: Local, town: Town) -> None:
-    made = advised(client, town.call("at", 0, primary={"depot": "D0"}, threshold_s=600.0))
-    assert made.decision == "primary_only"
-    assert made.primary is not None
-    assert made.primary.route.edges == []
-    assert len(made.primary.route.geojson.coordinates) == 2  # GeoJSON wants two
-    assert made.nominal.primary_s == 0.0
-    chosen = advised(client, town.call("at-2", 0))
-    assert chosen.primary is not None
-    assert chosen.primary.depot == "D0"
+    made = client.advice(town.call("at", 0, primary={"depot": "D0"}, threshold_s=600.0))
+    assert made["decision"] == "primary_only"
+    assert made["primary"]["route"]["edges"] == []
+    assert len(made["primary"]["route"]["geojson"]["coordinates"]) == 2  # GeoJSON wants two
+    assert made["primary"]["arrival"]["drive_s"] == 0.0
+    assert made["primary"]["arrival"]["turnout_s"] > 0.0
+    assert client.advice(town.call("at-2", 0))["primary"]["depot"] == "D0"

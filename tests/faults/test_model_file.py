@@ -7,11 +7,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from ideal_dispatch.service.solver.assets import load_assets
 from safetensors.numpy import load_file, save_file
 
 from ideal_dispatch import RoadNetwork
 from ideal_dispatch.errors import FileFormatError, IdealError, InputError
-from ideal_dispatch.service.solver.assets import load_assets
 from tests.faults.service_faults import advised, codes, words
 from tests.service_town import Town, application, local
 from tests.unit.dispatch.worlds import random_model

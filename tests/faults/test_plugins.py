@@ -4,10 +4,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from ideal_dispatch.service.solver.pool import SolverPool
 
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.service.http.app import create_app
-from ideal_dispatch.service.solver.pool import SolverPool
 from tests.faults.service_faults import advised, codes, pooled, words
 from tests.service_town import Town, application, local
 from tests.waiting import wait_for

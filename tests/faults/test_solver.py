@@ -7,11 +7,11 @@ from typing import Any
 import httpx
 import pytest
 import uvicorn
-
-from ideal_dispatch.service.http.server import options
 from ideal_dispatch.service.solver import solver
 from ideal_dispatch.service.solver.adviser import Adviser
 from ideal_dispatch.service.solver.solver import rehearse
+
+from ideal_dispatch.service.http.server import options
 from tests.faults.service_faults import ASK, advised, record_patiently, words
 from tests.service_town import PATIENCE_S, Town, application, bearer, local, with_radius
 from tests.unit.dispatch.worlds import random_model

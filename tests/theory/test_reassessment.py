@@ -9,18 +9,15 @@ import pytest
 
 from ideal_dispatch import RoadNetwork
 from ideal_dispatch.dispatch import reassessment as rules
+from ideal_dispatch.dispatch.arrival import Arrival, rolling, waiting
 from ideal_dispatch.dispatch.candidate import routed, sent_candidate
 from ideal_dispatch.dispatch.reassessment import (
     ARRIVED,
     LOST,
-    Going,
     Reassessment,
+    UnitProgress,
     away_s,
-    ready,
     reassess,
-    seen_driving,
-    turning_out,
-    unseen_driving,
 )
 from ideal_dispatch.dispatch.survival import CURVES
 from ideal_dispatch.dispatch.worth import worth_of
@@ -33,13 +30,22 @@ _MODEL = ResponseModel(Effects(70.0, 0.4))
 _DRAWS = 400_000
 
 
-def _under_way(median_s: float, own: float = 0.2, shared: float = 0.1) -> Going:
-    return Going("under_way", ResponseTime(median_s, own, shared))
+def _under_way(median_s: float, own: float = 0.2, shared: float = 0.1) -> UnitProgress:
+    return UnitProgress("under_way", Arrival(ResponseTime(median_s, own, shared)))
+
+
+def _turning_out(drive_s: float, waited_s: float) -> UnitProgress:
+    found = waiting(_MODEL, drive_s, waited_s, forgotten=0.0, quoted=True)
+    return UnitProgress("under_way", found)
+
+
+def _driving(drive_s: float, driven_s: float = 0.0) -> UnitProgress:
+    return UnitProgress("under_way", rolling(_MODEL, drive_s, driven_s, quoted=True))
 
 
 def _judged(
-    first: Going,
-    second: Going,
+    first: UnitProgress,
+    second: UnitProgress,
     before_s: float = 0.0,
     cost: float = 1e-3,
     last: Reassessment | None = None,
@@ -78,13 +84,13 @@ def test_chance_and_worth_are_those_of_draws_given_what_has_passed(
     if drives:
         possible &= road[0] > waited_s / 2
         left_1 = road[0] - waited_s / 2
-        first = unseen_driving(_MODEL, first_s, waited_s / 2, quoted=True)
+        first = _driving(first_s, waited_s / 2)
     else:
         possible &= turnout[0] > waited_s
         left_1 = turnout[0] + road[0] - waited_s
-        first = turning_out(_MODEL, first_s, waited_s, forgotten=0.0, quoted=True)
+        first = _turning_out(first_s, waited_s)
     t1, t2 = left_1[possible], (turnout[1] + road[1] - waited_s)[possible]
-    second = turning_out(_MODEL, second_s, waited_s, forgotten=0.0, quoted=True)
+    second = _turning_out(second_s, waited_s)
     found = _judged(first, second, waited_s)
     assert found.first_s == pytest.approx(t1.mean(), rel=0.01)
     assert found.second_s == pytest.approx(t2.mean(), rel=0.01)
@@ -103,15 +109,14 @@ def test_a_response_without_a_place_is_its_turnout_and_the_rest() -> None:
     logs = np.log(turnout + drive)
     spread = math.sqrt(logs.var() - 0.1**2)
     model = replace(_MODEL, shared=0.1, unplaced=Effects(float(np.exp(logs.mean())), spread))
-    waiting = turning_out(model, math.nan, 100.0, forgotten=0.0)
-    rolling = unseen_driving(model, math.nan, 100.0)
-    assert waiting.left is not None
-    assert rolling.left is not None
+    waits = waiting(model, math.nan, 100.0, forgotten=0.0)
+    rolls = rolling(model, math.nan, 100.0)
     late = turnout > 100.0
-    assert waiting.expected_s == pytest.approx((turnout + drive - 100.0)[late].mean(), rel=0.02)
-    assert waiting.left.deviation_s == pytest.approx((turnout + drive)[late].std(), rel=0.05)
-    assert rolling.expected_s == pytest.approx((drive - 100.0)[drive > 100.0].mean(), rel=0.02)
-    assert rolling.left.deviation_s == pytest.approx(drive[drive > 100.0].std(), rel=0.05)
+    assert waits.expected_s == pytest.approx((turnout + drive - 100.0)[late].mean(), rel=0.02)
+    assert waits.turnout_s == pytest.approx((turnout - 100.0)[late].mean(), rel=0.02)
+    assert waits.time.deviation_s == pytest.approx((turnout + drive)[late].std(), rel=0.05)
+    assert rolls.expected_s == pytest.approx((drive - 100.0)[drive > 100.0].mean(), rel=0.02)
+    assert rolls.time.deviation_s == pytest.approx(drive[drive > 100.0].std(), rel=0.05)
 
 
 def test_a_crew_that_should_have_left_long_ago_may_have_forgotten_to_say_so() -> None:
@@ -121,13 +126,12 @@ def test_a_crew_that_should_have_left_long_ago_may_have_forgotten_to_say_so() ->
     silent = rng.random(_DRAWS) < 0.05
     for waited_s in (60.0, 150.0, 240.0):
         possible = np.where(silent, whole, turnout) > waited_s
-        found = turning_out(_MODEL, 300.0, waited_s, forgotten=0.05, quoted=True)
-        assert found.left is not None
+        found = waiting(_MODEL, 300.0, waited_s, forgotten=0.05, quoted=True)
         assert found.expected_s == pytest.approx((whole - waited_s)[possible].mean(), rel=0.02)
-        assert found.left.deviation_s == pytest.approx(whole[possible].std(), rel=0.05)
-    waits = turning_out(_MODEL, 300.0, 240.0, forgotten=0.0, quoted=True).expected_s
-    assert waits is not None
-    assert found.expected_s is not None
+        inside = np.maximum(turnout - waited_s, 0.0)[possible].mean()
+        assert found.turnout_s == pytest.approx(inside, rel=0.05, abs=0.5)
+        assert found.time.deviation_s == pytest.approx(whole[possible].std(), rel=0.05)
+    waits = waiting(_MODEL, 300.0, 240.0, forgotten=0.0, quoted=True).expected_s
     assert found.expected_s < 200.0 < 300.0 < waits  # most probably it is half-way
 
 
@@ -135,9 +139,12 @@ def test_nothing_elapsed_is_what_the_call_was_judged_by(grid: RoadNetwork) -> No
     call = situation(grid, 65, (1, 1))
     one, two = (sent_candidate(call, routed(call, number)) for number in (0, 1))
     worth = worth_of(call, one, two, gain=_MODEL, curve=_CURVE, corrected=False)
-    driving_s = one.expected_s + two.expected_s
+    driving_s = one.drive_s + two.drive_s
     units = [
-        turning_out(_MODEL, each.expected_s, 0.0, station=f"D{number}", quoted=True)
+        UnitProgress(
+            "ready" if number else "under_way",
+            waiting(_MODEL, each.drive_s, station=f"D{number}", quoted=True),
+        )
         for number, each in enumerate((one, two))
     ]
     found = reassess(
@@ -157,7 +164,7 @@ def test_a_first_at_the_scene_needs_no_second() -> None:
     assert (found.advice, found.saves, found.second_first, found.first_s) == (
         "stand_down", 0.0, 0.0, 0.0
     )  # fmt: skip
-    assert found.reason == "The first unit is at the scene."
+    assert [one.code for one in found.reasons] == ["first_arrived"]
     assert away_s(ARRIVED, _under_way(120.0)) == 0.0
 
 
@@ -165,9 +172,8 @@ def test_a_second_infinitely_far_away_stands_down() -> None:
     found = _judged(_under_way(200.0), _under_way(1e7), cost=0.0)
     assert found.advice == "stand_down"
     assert found.saves == pytest.approx(0.0, abs=1e-12)
-    assert found.reason == (
-        "The first unit will surely be there: the second is first with a chance of 0.0 %."
-    )
+    assert [one.code for one in found.reasons] == ["surely_first"]
+    assert "under 1 %" in found.reason
 
 
 def test_of_equal_units_each_is_first_in_half_of_the_cases() -> None:
@@ -179,7 +185,7 @@ def test_of_equal_units_each_is_first_in_half_of_the_cases() -> None:
 
 def test_the_longer_its_way_the_less_a_second_saves() -> None:
     found = [
-        _judged(seen_driving(_MODEL, 240.0), seen_driving(_MODEL, left_s), 120.0)
+        _judged(_driving(240.0), _driving(left_s), 120.0)
         for left_s in (0.0, 60.0, 180.0, 240.0, 300.0, 600.0, 1200.0)
     ]
     for near, far in pairwise(found):
@@ -190,11 +196,10 @@ def test_the_longer_its_way_the_less_a_second_saves() -> None:
 
 
 def test_a_unit_that_is_seen_needs_no_turnout_and_one_near_by_may_still_be_late() -> None:
-    far, near = (seen_driving(_MODEL, left_s, quoted=True) for left_s in (300.0, 30.0))
+    far, near = (rolling(_MODEL, left_s, quoted=True) for left_s in (300.0, 30.0))
     assert far.expected_s == pytest.approx(300.0)
-    assert near.left is not None
-    assert near.left.deviation_s == pytest.approx(34.0, rel=0.05)  # all of the slack is ahead
-    assert ready(_MODEL, 300.0, quoted=True).expected_s == pytest.approx(
+    assert near.time.deviation_s == pytest.approx(34.0, rel=0.05)  # all of the slack is ahead
+    assert waiting(_MODEL, 300.0, quoted=True).expected_s == pytest.approx(
         300.0 + 70.0 * math.exp(0.08)
     )
 
@@ -210,7 +215,7 @@ def test_what_is_saved_goes_with_the_chance_of_an_arrest() -> None:
 # --- facts -------------------------------------------------------------------------------
 
 
-def test_a_second_goes_on_while_nobody_knows_when_the_first_arrives() -> None:
+def test_a_second_goes_on_while_the_arrival_of_the_first_is_unknown() -> None:
     said = _judged(ARRIVED, _under_way(300.0), 60.0)
     found = _judged(LOST, _under_way(3000.0), 61.0, last=said)  # a fact does not wait
     assert (found.advice, found.changes) == ("keep", 2)
@@ -221,7 +226,7 @@ def test_a_second_goes_on_while_nobody_knows_when_the_first_arrives() -> None:
 
 
 def test_one_is_sent_where_the_first_broke_down_or_the_gain_is_great() -> None:
-    other = Going("ready", ResponseTime(200.0, 0.2, 0.1))
+    other = UnitProgress("ready", Arrival(ResponseTime(200.0, 0.2, 0.1)))
     assert _judged(LOST, other).advice == "send_one"
     assert _judged(LOST, LOST).advice == "send_one"
     late = _under_way(600.0)
@@ -259,7 +264,6 @@ def test_advice_does_not_change_again_at_once() -> None:
     assert (down.advice, down.changes, down.changed_s) == ("stand_down", 1, 100.0)
     soon = _judged(first, second, 129.0, 0.0, down)
     assert soon.advice == "stand_down"
-    assert soon.reason.endswith("The advice stays: it changed a moment ago.")
     assert [one.code for one in soon.reasons] == ["worth_its_price", "changed_just_now"]
     later = _judged(first, second, 130.0, 0.0, soon)
     assert (later.advice, later.changes, later.changed_s) == ("keep", 2, 130.0)
@@ -287,19 +291,21 @@ def test_a_random_walk_does_not_make_it_flap() -> None:
 
 
 def test_what_cannot_be_is_refused_in_one_line() -> None:
-    with pytest.raises(InputError, match=r"unit that is arrived: a unit has a time left if it"):
-        Going("arrived", ResponseTime(1.0, 0.1, 0.0))
-    with pytest.raises(InputError, match=r"arrest_chance 2\.0: a number from 0 to 1 is needed"):
+    with pytest.raises(InputError, match="arrived"):
+        UnitProgress("arrived", Arrival(ResponseTime(1.0, 0.1, 0.0)))
+    with pytest.raises(InputError, match="under_way"):
+        UnitProgress("under_way")
+    with pytest.raises(InputError, match=r"arrest_chance 2\.0"):
         _judged(ARRIVED, LOST, arrest_chance=2.0)
-    with pytest.raises(InputError, match=r"time since a unit left is -1\.0 s; it must be finite"):
-        unseen_driving(_MODEL, 300.0, -1.0)
+    with pytest.raises(InputError, match=r"-1\.0 s"):
+        rolling(_MODEL, 300.0, -1.0)
 
 
 def test_a_dear_second_goes_on_where_the_price_is_no_reason() -> None:
     """Before anybody arrives, only a first that surely will be there lets it stand down."""
 
     def judged(first_s: float, second_s: float, by_price: bool) -> rules.Reassessment:
-        first, second = seen_driving(_MODEL, first_s), seen_driving(_MODEL, second_s)
+        first, second = _driving(first_s), _driving(second_s)
         return rules.reassess(
             first, second, before_s=60.0, curve=_CURVE, cost_lives=1.0, by_price=by_price
         )

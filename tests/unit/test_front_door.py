@@ -70,7 +70,7 @@ def test_the_first_decision() -> None:
     assert isinstance(decision.worth, ideal.Worth)
     assert isinstance(situation.incident, ideal.Incident)
     assert city.depots[decision.primary.station].name in decision.reason
-    assert "could plausibly" in str(decision.explain())
+    assert "Optimistic gap" in str(decision.explain())
     again = ideal.decide(city.call(node=700, at=AT), model=city.model, gain=city.gain)
     assert again.score_s == decision.score_s
     ways = decision.to_frame()

@@ -13,15 +13,13 @@ from typing import Any, Literal
 import numpy as np
 
 from ideal_dispatch.arrays import FloatArray
+from ideal_dispatch.dispatch.arrival import FORGOTTEN, Arrival, rolling, waiting
 from ideal_dispatch.dispatch.reassessment import (
     ARRIVED,
-    FORGOTTEN,
-    Going,
     Reassessment,
+    UnitProgress,
     away_s,
     reassess,
-    turning_out,
-    unseen_driving,
 )
 from ideal_dispatch.dispatch.survival import CURVES, USUAL_CURVE
 from ideal_dispatch.dispatch.threshold import USUAL_COST
@@ -84,16 +82,18 @@ class LoggedUnit:
     model: ResponseModel
 
 
-def known(unit: LoggedUnit, now_s: float, trust: Trust) -> Going:
+def known(unit: LoggedUnit, now_s: float, trust: Trust) -> UnitProgress:
     """What would have been known of a unit."""
     if now_s >= unit.there_s:
         return ARRIVED
     if trust == "not told" or math.isnan(unit.left_s):
-        return Going("under_way", unit.model.of(math.nan).after(now_s))
-    if now_s < unit.left_s:
+        arrival = Arrival(unit.model.of(math.nan).after(now_s))
+    elif now_s < unit.left_s:
         forgotten = 0.0 if trust == "believed" else FORGOTTEN
-        return turning_out(unit.model, math.nan, now_s, forgotten=forgotten)
-    return unseen_driving(unit.model, math.nan, now_s - max(unit.left_s, 0.0))
+        arrival = waiting(unit.model, math.nan, now_s, forgotten=forgotten)
+    else:
+        arrival = rolling(unit.model, math.nan, now_s - max(unit.left_s, 0.0))
+    return UnitProgress("under_way", arrival)
 
 
 def stood_down_s(

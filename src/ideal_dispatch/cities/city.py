@@ -18,11 +18,12 @@ from ideal_dispatch.context import Calendar, Context
 from ideal_dispatch.dispatch.forecast_router import ForecastRouter
 from ideal_dispatch.dispatch.situation import Incident, Readiness, Situation, observe
 from ideal_dispatch.dispatch.trace import UNTRACED, Trace
-from ideal_dispatch.dispatch.worth import Gains, load_gain
+from ideal_dispatch.dispatch.worth import load_responses
 from ideal_dispatch.errors import FileFormatError, InputError
 from ideal_dispatch.files import write_file
 from ideal_dispatch.forecast import Model
-from ideal_dispatch.forecast.model_directory import GAIN, RESPONSE_TIMES
+from ideal_dispatch.forecast.model_directory import RESPONSE_TIMES
+from ideal_dispatch.forecast.response_time import ResponseModel
 from ideal_dispatch.network import Depot, RoadNetwork
 from ideal_dispatch.network.readers.depot_table import read_depots
 from ideal_dispatch.records.territories import region_of
@@ -144,12 +145,10 @@ class City:
         return None if self.model_folder is None else Model.load(self.model_folder)
 
     @cached_property
-    def gain(self) -> Gains | None:
-        """How much gains vary, where a unit log or a replay has shown it with the model."""
-        if self.model_folder is None:
-            return None
-        files = (self.model_folder / name for name in (RESPONSE_TIMES, GAIN))
-        return next((load_gain(file, self.model) for file in files if file.exists()), None)
+    def gain(self) -> ResponseModel | None:
+        """How much times vary: the response times that were fitted beside the model."""
+        file = None if self.model_folder is None else self.model_folder / RESPONSE_TIMES
+        return load_responses(file, self.model) if file is not None and file.exists() else None
 
     @cached_property
     def calendar(self) -> Calendar:
@@ -199,7 +198,7 @@ class City:
         taken = {depot.name for depot in self.depots} & {unit.name for unit in road}
         if taken:
             raise InputError(f"unit {min(taken)} on the road: a depot has that name; give another")
-        free = [2] * len(self.depots) + [1] * len(road)
+        free = [2] * len(self.depots) + [int(unit.name != sent) for unit in road]
         for name, count in (units or {}).items():
             if not _is_whole(count) or count < 0:
                 raise InputError(f"units of {name}: {count!r}; give a whole number, zero or more")
@@ -212,6 +211,11 @@ class City:
             free,
             region=None if self.region is None else int(self.region[target]),
             sent=None if sent is None else _station(starts, sent),
+            sent_unit=sent if sent is not None and sent in (on_road or {}) else "",
+            ids=[
+                (start.name,) if start.on_road and count == 1 else ()
+                for start, count in zip(starts, free, strict=True)
+            ],
         )
         incident = Incident("call", target, moment)
         return observe(traffic, self.network, incident, context, ready, trace=trace)

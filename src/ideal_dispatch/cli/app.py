@@ -29,7 +29,7 @@ class _Commands(Commands):
 
 _ORDER = (
     "demo", "network", "records", "train", "model", "decide", "traffic", "replay", "report",
-    "races", "backtest", "fleet", "serve", "simulate", "units", "audit", "bench",
+    "races", "backtest", "fleet", "serve", "simulate", "audit", "bench",
 )  # fmt: skip
 """Every command or group of commands: a module of that name has it."""
 
@@ -81,11 +81,8 @@ def _options(
     pass
 
 
-def main(begun: object = None) -> None:
-    """Run the command line; bad input ends in one clear line and exit code 2.
-
-    ``begun`` is handed to the command: a solver that loads already.
-    """
+def main() -> None:
+    """Run the command line; bad input ends in one clear line and exit code 2."""
     if sys.flags.optimize > 1:
         sys.exit("ideal: its help is in docstrings, which -OO removes; run Python without it")
     for name in _ORDER:
@@ -96,7 +93,7 @@ def main(begun: object = None) -> None:
             app.command()(getattr(module, name))
     warnings.showwarning = lambda message, *_: warn(str(message))
     try:
-        app(obj=begun)
+        app()
     except (IdealError, OSError) as error:
         err.print("[bold red]error:[/]", end=" ")
         err.print(in_one_line(error), markup=False, soft_wrap=True)

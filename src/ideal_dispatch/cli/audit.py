@@ -1,9 +1,9 @@
 """``ideal audit``: is the record whole, what is in it, and what may go."""
 
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,11 +16,11 @@ from ideal_dispatch.cli.terminal import err, out, say, stages
 from ideal_dispatch.errors import InputError, MissingExtraError
 
 if TYPE_CHECKING:
-    from ideal_dispatch.service.audit.store import AuditStore
+    from ideal_dispatch.service.record.database import Database
 
 app = CommandLine("Check, export and shorten the record of all advice that the service gave.")
 
-_PATIENCE_S = 60.0
+_PATIENCE_S = 600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,64 +28,57 @@ class RecordOptions:
     """Which record of advice.
 
     Options:
-      ADDRESS  Where the record is: sqlite:///audit.db or postgresql://user@host/database.
+      ADDRESS  Where the record is: sqlite:///record.db or postgresql://user@host/database.
       --config FILE  The settings (.toml) of `ideal serve`, in place of an address.
     """
 
     url: str | None = None
     config: Path | None = None
 
-    def address(self) -> str:
-        """Where the database is."""
+    @contextmanager
+    def database(self) -> "Iterator[Database]":
+        """The database of a record that exists: reading must not make an empty one."""
         if not find_spec("sqlalchemy"):
             raise MissingExtraError("the audit", "service")
         if (self.url is None) == (self.config is None):
             raise InputError("which database? Give its URL, or the service's settings as --config")
-        if self.url is not None:
-            return self.url
+        from ideal_dispatch.service.record.database import Database
         from ideal_dispatch.service.settings import ServiceSettings
 
-        return ServiceSettings.load(str(self.config)).database_url
-
-    @contextmanager
-    def store(self) -> "Iterator[AuditStore]":
-        """The store of a record that exists: reading must not make an empty one."""
-        address = self.address()
-        from ideal_dispatch.service.audit.database import parse_url
-        from ideal_dispatch.service.audit.store import AuditStore
-
-        parsed = parse_url(address)
-        if parsed.get_backend_name() == "sqlite" and not Path(parsed.database or "").is_file():
-            raise InputError(f"{parsed.database}: no such file")
-        with closing(AuditStore(address, timeout_s=_PATIENCE_S, create=False)) as store:
-            yield store
+        url = self.url or ServiceSettings.load(str(self.config)).database_url
+        found = Database(url, timeout_s=_PATIENCE_S, create=False)
+        try:
+            if found.is_sqlite and not Path(found.url.database or "").is_file():
+                raise InputError(f"{found.url.database}: no such file")
+            yield found
+        finally:
+            found.close()
 
 
 @app.command()
 def verify(record: RecordOptions, head: str | None = None) -> None:
-    """Check that no row of the record was changed or removed; name the first that was.
+    """Check that no row of the log was changed or removed, and that the state is what it says.
 
-    It ends with exit code 1 where one was. Write the printed head down somewhere
-    else: with it, a record rewritten from beginning to end is found out, too.
+    It names the first row that is not, and ends with exit code 1. Write the printed head down
+    somewhere else: with it, a log that was rewritten from beginning to end is found out, too.
 
     Options:
       --head NUMBER:HASH  What this command printed as head earlier: is that row still there?
 
     Example:
-      ideal audit verify sqlite:///audit.db
+      ideal audit verify sqlite:///record.db
     """
-    with record.store() as store, stages("Verifying"):
-        from ideal_dispatch.service.audit import verification
+    with record.database() as database, stages("Verifying"):
+        from ideal_dispatch.service.record.chain import parse_mark
+        from ideal_dispatch.service.record.verification import verify as verified
 
-        noted = None if head is None else verification.parse_mark(head)
-        found = verification.verify(store, noted)
+        found = verified(database, None if head is None else parse_mark(head))
     if found.fault is not None:
         err.print("[bold red]broken:[/]", end=" ")
         err.print(found.fault, markup=False, soft_wrap=True)
         raise typer.Exit(1)
     pruned = f", {found.anchor.number:,} older ones pruned" if found.anchor.number else ""
-    again = f", {found.duplicates:,} of them duplicates" if found.duplicates else ""
-    out.print(f"whole: {found.rows:,} rows{again}{pruned}", markup=False)
+    out.print(f"whole: {found.rows:,} rows{pruned}; units, advice and closures agree", markup=False)
     say(f"head: {found.head.number}:{found.head.hash}")
 
 
@@ -97,7 +90,7 @@ def export(
     until: str | None = None,
     force: bool = False,
 ) -> None:
-    """Write rows to a file: CSV for a spreadsheet, JSON lines for programs.
+    """Write rows of the log to a file: CSV for a spreadsheet, JSON lines for programs.
 
     Options:
       -o, --output FILE  The .csv or .jsonl file to write.
@@ -105,15 +98,20 @@ def export(
       --until TIME  Up to, not including, this day or time.
 
     Example:
-      ideal audit export sqlite:///audit.db -o 2025.csv --since 2025-01-01
+      ideal audit export sqlite:///record.db -o 2025.csv --since 2025-01-01
     """
     check_file(output, force)
     first = None if since is None else read_moment("--since", since, UTC)
     last = None if until is None else read_moment("--until", until, UTC)
-    with record.store() as store, stages("Exporting"):
-        from ideal_dispatch.service.audit import export as exporting
+    with record.database() as database, stages("Exporting"):
+        from ideal_dispatch.service.clock import micros
+        from ideal_dispatch.service.record.export import export as exported
 
-        count = exporting.export(store, output, since=first, until=last)
+        count = exported(
+            database, output,
+            since=None if first is None else micros(first),
+            until=None if last is None else micros(last),
+        )  # fmt: skip
     say(f"{count:,} rows written to {output}")
 
 
@@ -127,8 +125,10 @@ def prune(record: RecordOptions, keep_days: int | None = None) -> None:
       --keep-days DAYS  Rows younger than this stay; by default retention_days of --config.
 
     Example:
-      ideal audit prune sqlite:///audit.db --keep-days 365
+      ideal audit prune sqlite:///record.db --keep-days 365
     """
+    from ideal_dispatch.service.clock import ClockTable
+    from ideal_dispatch.service.record.retention import prune as pruned
     from ideal_dispatch.service.settings import LEAST_RETENTION_DAYS, ServiceSettings
 
     if keep_days is None and record.config is not None:
@@ -140,19 +140,6 @@ def prune(record: RecordOptions, keep_days: int | None = None) -> None:
             f"--keep-days {keep_days}: logs of a high-risk system are kept at least six months; "
             f"give {LEAST_RETENTION_DAYS} or more"
         )
-    with record.store() as store:
-        gone = store.prune(datetime.now(UTC) - timedelta(days=keep_days))
+    with record.database() as database:
+        gone = pruned(database, ClockTable(), keep_days)
     out.print(f"{gone:,} rows removed", markup=False)
-
-
-@app.command()
-def migrate(record: RecordOptions) -> None:
-    """Bring the database's tables to the version of this program; safe to repeat.
-
-    Example:
-      ideal audit migrate postgresql://ideal@db.example/ideal
-    """
-    address = record.address()
-    from ideal_dispatch.service.audit.database import migrate
-
-    out.print(f"tables are of version {migrate(address)}", markup=False)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ideal_dispatch.dispatch.policy_tables import FittedParts
     from ideal_dispatch.dispatch.threshold import Threshold
     from ideal_dispatch.dispatch.trace import Trace
-    from ideal_dispatch.dispatch.worth import Gains
+    from ideal_dispatch.forecast.response_time import ResponseModel
     from ideal_dispatch.gap import DcaStep
 
 _TRAIN = "train one with `ideal train` and give it as --model"
@@ -128,16 +128,18 @@ class PolicyOptions:
             raise InputError(f"--threshold {self.threshold}: seconds or always is needed") from None
 
     def parts(self, city: "City") -> "FittedParts":
-        """What policies are fitted with; the gain is the model's own where none is given."""
+        """What policies are fitted with; response times are the model's own unless given."""
         from ideal_dispatch.dispatch.policy_tables import FittedParts
-        from ideal_dispatch.dispatch.worth import load_gain
+        from ideal_dispatch.dispatch.worth import load_responses
         from ideal_dispatch.forecast.drift import DriftModel
 
-        spread = city.gain if self.gain_file is None else load_gain(self.gain_file, city.model)
+        spread = city.gain
+        if self.gain_file is not None:
+            spread = load_responses(self.gain_file, city.model)
         corrected = None if self.drift_folder is None else DriftModel.load(self.drift_folder)
         return FittedParts(city.model, spread, corrected, priced=self._priced(city, spread))
 
-    def _priced(self, city: "City", gain: "Gains | None") -> "Threshold | None":
+    def _priced(self, city: "City", gain: "ResponseModel | None") -> "Threshold | None":
         """The threshold by the fleet of a file, where one is given."""
         if self.fleet_file is None:
             return None
@@ -209,8 +211,8 @@ def decide(
 
     For specialists:
       --drift FOLDER  What a replay has learned about a router's errors.
-      --gain FILE  How much gains vary: response_times.json, fitted on a unit log by `ideal races`,
-          or gain.json of a replay. By default the one beside the model, where there is one.
+      --gain FILE  How much times vary: response_times.json, fitted on a unit log by `ideal races`.
+          By default the one beside the model, else published spreads.
       --trace-gap  Show every step of the paper's Algorithm 2 on this call: the gap, the decrease
           W_k, the second path. The decision stays as it is.
 
@@ -232,8 +234,15 @@ def decide(
     from ideal_dispatch.dispatch import Answer
     from ideal_dispatch.dispatch import decide as decided
     from ideal_dispatch.dispatch.trace import UNTRACED, Trace
+    from ideal_dispatch.forecast.response_time import ResponseModel
     from ideal_dispatch.network.readers.closed_roads import read_closed
 
+    own = place.network_file is not None and call.traffic_file is None
+    if own and not (place.time_zone and place.country):
+        raise InputError(
+            "--network needs --time-zone and --country, such as Europe/Paris and FR: whose clock "
+            "and public holidays?"
+        )
     steps = Trace() if trace else UNTRACED
     with stages("Deciding") as progress:
         progress("loading")
@@ -253,7 +262,8 @@ def decide(
         situation = call.situation(city, anywhere, steps)
         progress("searching other roads")
         made = decided(situation, policy=policy, rng=np.random.default_rng(seed))
-        answer = Answer.of(made, getattr(policy, "threshold", None), situation.reasons)
+        times = parts.gain if isinstance(parts.gain, ResponseModel) else ResponseModel.published()
+        answer = Answer.of(made, getattr(policy, "threshold", None), situation.reasons, times)
         searched = _searched(made, seed) if trace_gap else None
     if json:
         print_json(answer, searched)

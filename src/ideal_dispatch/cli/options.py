@@ -61,22 +61,23 @@ class CityOptions:
     model_folder: Path | None = None
     network_file: Path | None = None
     depots_file: Path | None = None
-    time_zone: str = "Asia/Hong_Kong"
-    country: str = "HK"
+    time_zone: str | None = None
+    country: str | None = None
     territories_file: Path | None = None
 
     def city(self) -> "City":
         """The embedded city with what is told, or the city of a network and its depots."""
         from ideal_dispatch.cities import City, depots_of, harbour_city
 
+        zone, country = self.time_zone or "Asia/Hong_Kong", self.country or "HK"
         if self.network_file is not None:
             if self.depots_file is None:
                 raise InputError("--network needs --depots: whose ambulances are there?")
             return City.from_files(
-                self.network_file, self.depots_file, time_zone=self.time_zone,
-                country=self.country, model=self.model_folder, territories=self.territories_file,
+                self.network_file, self.depots_file, time_zone=zone, country=country,
+                model=self.model_folder, territories=self.territories_file,
             )  # fmt: skip
-        city = replace(harbour_city(), time_zone=self.time_zone, country=self.country)
+        city = replace(harbour_city(), time_zone=zone, country=country)
         if self.depots_file is not None:
             city = replace(city, depots=depots_of(self.depots_file, city.network), region=None)
         if self.territories_file is not None:

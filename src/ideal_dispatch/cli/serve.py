@@ -1,24 +1,24 @@
 """``ideal serve``: the HTTP service and the dispatcher's desk."""
 
 import gc
+import time
+from contextlib import ExitStack, suppress
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
-
-import typer
 
 from ideal_dispatch.cli.terminal import err, print_facts, say, warn
 from ideal_dispatch.errors import InputError, MissingExtraError
 from ideal_dispatch.ranges import Range
 
 if TYPE_CHECKING:
-    from fastapi import FastAPI
-
     from ideal_dispatch.service.settings import ServiceSettings
-    from ideal_dispatch.service.solver.pool import SolverPool
+
+_PATIENCE_S = 2.0
+_LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
 def serve(
-    ctx: typer.Context,
     host: str = "127.0.0.1",
     port: Annotated[int, Range(1, 65535)] = 8000,
     config: Path | None = None,
@@ -34,7 +34,8 @@ def serve(
     city, with simulated calls, and prints a token to sign in with.
 
     Options:
-      --host ADDRESS  Who can reach it. 127.0.0.1: only this computer. 0.0.0.0: every network.
+      --host ADDRESS  Who can reach it. 127.0.0.1: only this computer. 0.0.0.0: every network; put
+          a proxy such as nginx in front, which bounds slow and many clients.
       --port NUMBER  The number after the colon in its address.
       --config FILE  Your settings (.toml): city, model, traffic, users. Default: the embedded city.
       --check  Check the settings and exit.
@@ -55,10 +56,11 @@ def serve(
       ideal serve --config centre.toml --host 0.0.0.0 --port 8080 --workers 2
     """
     gc.disable()  # until the service is ready: loading it makes no garbage, and takes a tenth less
-    from ideal_dispatch.service.http import worker
-
-    if not worker.available():
+    if not all(map(find_spec, ("fastapi", "sqlalchemy", "uvicorn", "pydantic"))):
         raise MissingExtraError("ideal serve", "service")
+    from ideal_dispatch.service.settings import ServiceSettings, hand_down
+
+    token = ""
     if new_token:
         from ideal_dispatch.service import tokens
 
@@ -67,86 +69,72 @@ def serve(
         say(f"sha256: {hashed}")
         return
     if config is None:
+        if workers > 1:
+            raise InputError("--workers: the embedded city has one worker; give --config")
+        from ideal_dispatch.service.demo import demo, living
+
         if simulate and speed is None:
             speed = 60.0
-        _demo(host, port, workers, check, ctx.obj, speed, simulate)
-        return
-    if simulate:
-        raise InputError(
-            "--simulate: that is the embedded city; for one of --config run `ideal simulate`"
-        )
-    if speed is not None:
-        raise InputError("--speed: that is of the embedded city; with --config give it in [clock]")
-    if check:
-        _check(config)
-        return
-    app: FastAPI | str = worker.FACTORY
-    with worker.starting(ctx.obj) as solver:
-        from ideal_dispatch.service import logs
-        from ideal_dispatch.service.settings import ServiceSettings, hand_down
-
-        hand_down(str(config.resolve()))
-        given = ServiceSettings.load(config)
-        if workers > 1:
-            worker.check(given, solver)
-            logs.configure(given.server.log_level)
-        else:
-            app = worker.application(given, solver)
-    from ideal_dispatch.service.http.server import run
-
-    run(app, given, host, port, workers)
-
-
-def _demo(
-    host: str,
-    port: int,
-    workers: int,
-    check: bool,
-    begun: "SolverPool | None",
-    speed: float | None,
-    simulate: bool,
-) -> None:
-    """The embedded city; with a ``speed`` on a clock of its own, and alive if that is asked for."""
-    from ideal_dispatch.service.http import worker
-
-    if workers > 1:
-        raise InputError("--workers: the embedded city has one worker; give --config")
-    with worker.starting(begun) as solver:
-        from ideal_dispatch.service.desk.demo import demo, living
-
         settings, token = demo() if speed is None else living(speed)
-        if check:
-            worker.check(settings, solver)
-            err.print("the embedded city can be served")
-            return
-        app = worker.application(settings, solver)
-    where = f"[{host}]" if ":" in host else host
-    calls = "simulated calls" if speed is None else f"{speed:g} times as fast as real,"
-    err.print(f"{settings.city.name}, a fictional city: {calls} on recorded traffic")
-    err.print(f"desk:  http://{where}:{port}/", markup=False, soft_wrap=True)
-    err.print(f"token: {token}", markup=False, soft_wrap=True)
-    err.print(f"audit: {settings.database_url}", markup=False, soft_wrap=True)
+    else:
+        if simulate:
+            raise InputError(
+                "--simulate: that is the embedded city; for one of --config run `ideal simulate`"
+            )
+        if speed is not None:
+            raise InputError("--speed: that is of the embedded city; with --config use [clock]")
+        settings = ServiceSettings.load(config)
+        hand_down(str(config.resolve()))
+    if check:
+        _check(settings)
+        return
+    from ideal_dispatch.service import logs
+    from ideal_dispatch.service.errors import NoRecordError, RecordUnavailableError
+
+    logs.configure(settings.server.log_level)
+    with suppress(NoRecordError, RecordUnavailableError):  # it is made, or waited for
+        _ask_database(settings)
+    if host not in _LOOPBACK:
+        warn(f"{host} can be reached from other computers; put a proxy such as nginx in front")
+    app = None
+    if workers == 1:
+        from ideal_dispatch.service.deciding.engine import Engine
+        from ideal_dispatch.service.http.app import create_app
+
+        app = create_app(settings, Engine.load(settings), attended=True)
     from ideal_dispatch.service.http.server import run
 
-    if not simulate:
+    with ExitStack() as beside:
+        if config is None:
+            where = f"[{host}]" if ":" in host else host
+            calls = "simulated calls" if speed is None else f"{speed:g} times as fast as real,"
+            err.print(f"{settings.city.name}, a fictional city: {calls} on recorded traffic")
+            err.print(f"desk:   http://{where}:{port}/", markup=False, soft_wrap=True)
+            err.print(f"token:  {token}", markup=False, soft_wrap=True)
+            err.print(f"record: {settings.database_url}", markup=False, soft_wrap=True)
+            if simulate:
+                from ideal_dispatch.cli.simulate import accompanied
+
+                here = {"0.0.0.0": "127.0.0.1", "[::]": "[::1]"}.get(where, where)
+                beside.enter_context(accompanied(f"http://{here}:{port}", token))
         run(app, settings, host, port, workers)
-        return
-    from ideal_dispatch.living.companion import accompanied
-
-    here = {"0.0.0.0": "127.0.0.1", "[::]": "[::1]"}.get(where, where)
-    with accompanied(f"http://{here}:{port}", token):
-        run(app, settings, host, port, workers)
 
 
-def _check(config: Path) -> None:
-    """Load all that is named, try the audit, and say what was found; nothing is left behind."""
-    from ideal_dispatch.service.polling import weather_provider
-    from ideal_dispatch.service.settings import ServiceSettings
-    from ideal_dispatch.service.solver.assets import load_assets
+def _check(settings: "ServiceSettings") -> None:
+    """Load all that is named, ask the database, and say what was found; nothing is left behind."""
+    from ideal_dispatch.service.deciding.assets import load_assets
+    from ideal_dispatch.service.deciding.weather import weather_provider
+    from ideal_dispatch.service.errors import NoRecordError, RecordUnavailableError
 
-    given = ServiceSettings.load(config)
-    assets = load_assets(given)
-    weather_provider(given)
+    assets = load_assets(settings)
+    weather_provider(settings)
+    database = "to be made"
+    try:
+        database = _ask_database(settings)
+    except NoRecordError as error:
+        warn(f"{error}; the service makes it")
+    except RecordUnavailableError as error:
+        raise InputError(f"{error}; the service would start, and give no advice") from None
     rule, words = getattr(assets.policy, "threshold", None), "no threshold"
     if rule is not None:
         words = f"for a drive of 8 min, {rule.words(480.0, len(assets.depots))}"
@@ -156,49 +144,30 @@ def _check(config: Path) -> None:
         "depots": ", ".join(depot.name for depot in assets.depots),
         "model": assets.model.checksum,
         "policy": f"{assets.policy.name}: {words}",
-        **_fleet(given),
-        "traffic": given.traffic.kind,
-        "weather": given.weather.source,
-        "deadline": f"{given.server.deadline_s:g} s",
-        "tokens": ", ".join(f"{token.name} ({token.role})" for token in given.tokens),
     }
-    _try_audit(given)
+    if (fleet := settings.fleet) is not None:
+        calibrated = f"calibrated by {fleet.price}" if fleet.price else "not calibrated"
+        on_duty = f"{sum(fleet.units.values())} units on duty, {fleet.calls_per_day:g} calls a day"
+        facts["fleet"] = f"{on_duty}, recall {fleet.recall}, {calibrated}"
+    facts |= {
+        "traffic": settings.traffic.kind,
+        "weather": settings.weather.source,
+        "database": database,
+        "deadline": f"{settings.server.deadline_s:g} s",
+        "tokens": ", ".join(f"{token.name} ({token.role})" for token in settings.tokens),
+    }
     print_facts("The configuration can be used", facts, justify="left")
     if assets.model.network_checksum != assets.network.checksum:
         warn("the model was trained on another network; every advice will say so")
 
 
-def _fleet(given: "ServiceSettings") -> dict[str, str]:
-    """The fleet that prices come from, where there is one."""
-    if (table := given.fleet) is None:
-        return {}
-    calibrated = f"calibrated by {table.price}" if table.price else "not calibrated"
-    words = f"{sum(table.units.values())} units on duty, {table.calls_per_day:g} calls a day"
-    return {"fleet": f"{words}, recall {table.recall}, {calibrated}"}
+def _ask_database(settings: "ServiceSettings") -> str:
+    """The database's name, once it answered; one that cannot be used is refused in one line."""
+    from ideal_dispatch.service.record.database import Database, Job
 
-
-def _try_audit(given: "ServiceSettings") -> None:
-    """Write to the spool and ask the database; a database that is yet to be made is none to ask."""
-    from ideal_dispatch.service.audit.database import parse_url
-    from ideal_dispatch.service.audit.record import AuditError, NoTablesError
-    from ideal_dispatch.service.audit.spool import Spool
-    from ideal_dispatch.service.audit.store import AuditStore
-
-    folder = given.file(given.audit.spool)
-    made = not folder.exists()
-    Spool(folder, reserve_bytes=4096).close()
-    if made:
-        folder.rmdir()
-    url = parse_url(given.database_url)
-    store = AuditStore(given.database_url, create=False)
-    if url.drivername == "sqlite" and not Path(url.database or "").exists():
-        warn(f"{url.database} does not exist; the service makes it")
-        return
+    database = Database(settings.database_url, create=False)
     try:
-        store.recent("service", 1)
-    except NoTablesError:
-        warn(f"{url.render_as_string()} has no tables; the service makes them when it starts")
-    except AuditError as error:
-        raise InputError(f"{error}; the service would start, and spool") from None
+        database.read(lambda connection: None, Job(time.monotonic() + _PATIENCE_S))
     finally:
-        store.close()
+        database.close()
+    return database.name

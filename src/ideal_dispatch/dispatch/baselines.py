@@ -87,7 +87,7 @@ class IntervalPolicy:
             slow_s = _known(quote.pessimistic_s, quote.duration_s)
         else:
             sent = sent_candidate(situation, first)
-            slow_s = sent.expected_s + _known(sent.above_s, 0.0)
+            slow_s = sent.drive_s + _known(sent.above_s, 0.0)
         quick_s = {
             number: _known(situation.quote(number).optimistic_s, situation.quote(number).duration_s)
             for number in situation.others(primary)

@@ -1,7 +1,6 @@
 """Ambulances that could go: from which station, on which path, and when they are expected."""
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -10,6 +9,7 @@ from ideal_dispatch.dispatch.path_pair import differing, overlap
 from ideal_dispatch.dispatch.scenario_gap import Outlook, on_path
 from ideal_dispatch.dispatch.situation import Assignment, Situation
 from ideal_dispatch.network import Path, RoadNetwork
+from ideal_dispatch.network.geodesy import great_circle_m
 from ideal_dispatch.network.time_bounds import TimeBounds
 from ideal_dispatch.traffic.source import RouteQuote
 
@@ -22,12 +22,15 @@ ALL_KINDS: tuple[SecondKind, ...] = ("other-depot", "alternative", "gap-path")
 
 OTHER_DEPOT: tuple[SecondKind, ...] = ("other-depot",)
 
+SAME_PLACE_M = 150.0
+"""Units that start within so many metres start at the same place."""
+
 _BOUNDS = TimeBounds()
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """An assignment with when it is expected and how wide the router's range is.
+    """An assignment with the seconds of its drive and how wide the router's range is.
 
     ``source`` says in words where the path comes from. ``above_s`` is pessimistic
     minus quoted and ``below_s`` quoted minus optimistic time, NaN where not known.
@@ -35,7 +38,7 @@ class Candidate:
 
     source: str
     assignment: Assignment
-    expected_s: float
+    drive_s: float
     above_s: float
     below_s: float
 
@@ -79,9 +82,9 @@ def quoted(
 ) -> Candidate:
     """A candidate on a quoted path, corrected by the learned drift of its edges if one is given."""
     drift_s = 0.0 if edge_drift_s is None else quote.path.time_s(edge_drift_s)
-    expected_s = drivable_s(network, quote.path, quote.duration_s + drift_s)
+    drive_s = drivable_s(network, quote.path, quote.duration_s + drift_s)
     above_s = quote.pessimistic_s - quote.duration_s
-    return Candidate(source, assignment, expected_s, above_s, quote.duration_s - quote.optimistic_s)
+    return Candidate(source, assignment, drive_s, above_s, quote.duration_s - quote.optimistic_s)
 
 
 def unquoted(source: str, assignment: Assignment, seconds: float, quote: RouteQuote) -> Candidate:
@@ -114,6 +117,19 @@ def sent_candidate(
     return unquoted("sent", sent, seconds, quote)
 
 
+def follows(situation: Situation, first: Assignment, second: Assignment) -> bool:
+    """Whether a second unit would only follow the first, which a jam stops as well.
+
+    Both start within ``SAME_PLACE_M`` (without coordinates: at one node), and more than half of
+    the second's metres are the first's, too.
+    """
+    network = situation.network
+    one, two = (situation.stations[each.station].depot.node for each in (first, second))
+    lon, lat = network.lon, network.lat
+    near = one == two or great_circle_m(lon[one], lat[one], lon[two], lat[two]) <= SAME_PLACE_M
+    return bool(near) and overlap(network, first.path, second.path) > 0.5
+
+
 def second_candidates(
     situation: Situation,
     first: Candidate,
@@ -123,19 +139,21 @@ def second_candidates(
     edge_drift_s: FloatArray | None,
     kinds: tuple[SecondKind, ...],
     overlap_limit: float,
-) -> Iterator[Candidate]:
+) -> list[Candidate]:
     """Second ambulances of the given kinds on paths that differ enough from the first's.
 
-    ``routes`` are the router's from all available stations, the first's among them.
+    ``routes`` are the router's from all available stations, the first's among them. A unit that
+    :func:`follows` the first is no second, of whatever kind and depot.
     """
     network, station = situation.network, first.assignment.station
+    found: list[Candidate] = []
     if "other-depot" in kinds:
-        yield from (route for route in routes if route.assignment.station != station)
+        found += [route for route in routes if route.assignment.station != station]
     if "alternative" in kinds:
         other, quote = alternative(situation, station), situation.stations[station].alternative
         part = 1.0 if other is None else overlap(network, first.path, other.path)
         if other is not None and quote is not None and part <= overlap_limit:
-            yield quoted(network, "alternative", other, quote, edge_drift_s)
+            found.append(quoted(network, "alternative", other, quote, edge_drift_s))
     if "gap-path" in kinds and gap_path is not None and outlook is not None:
         follow = differing(network, gap_path, first.path)
         if follow and overlap(network, first.path, gap_path) <= overlap_limit:
@@ -144,11 +162,13 @@ def second_candidates(
             if situation.router_times_s is not None:
                 drift_s = 0.0 if edge_drift_s is None else gap_path.time_s(edge_drift_s)
                 seconds = gap_path.time_s(situation.router_times_s) + drift_s
-            else:  # by the forecast, scaled so that it gives the first its own expected time
+            else:  # by the forecast, scaled so that it gives the first its own drive
                 nominal = outlook.scenarios.nominal_times
                 first_s = first.path.time_s(nominal)
-                driving_s = max(first.expected_s - starts[station].ahead_s, 0.0)
+                driving_s = max(first.drive_s - starts[station].ahead_s, 0.0)
                 scale = driving_s / first_s if first_s > 0.0 else 1.0
                 seconds = scale * gap_path.time_s(nominal)
             seconds = drivable_s(network, gap_path, starts[assignment.station].ahead_s + seconds)
-            yield unquoted("gap path", assignment, seconds, situation.quote(assignment.station))
+            quote = situation.quote(assignment.station)
+            found.append(unquoted("gap path", assignment, seconds, quote))
+    return [one for one in found if not follows(situation, first.assignment, one.assignment)]

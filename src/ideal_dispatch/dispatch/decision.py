@@ -17,6 +17,7 @@ from ideal_dispatch.frames import DataFrame, frame
 from ideal_dispatch.plugins import place_of
 
 if TYPE_CHECKING:
+    from ideal_dispatch.dispatch.arrival import Arrival
     from ideal_dispatch.dispatch.explanation import Explanation
     from ideal_dispatch.dispatch.scenario_gap import Outlook
     from ideal_dispatch.dispatch.worth import SoonerUnit, Worth
@@ -37,10 +38,9 @@ class Decision:
 
     The rest is what was computed, where the policy did: when the primary is expected
     and by whom (the router's quote, the policy's correction of it, or the model's
-    nominal times), what the second costs where the threshold is a cost, the scenario set
-    of the call, the gap over it, the worth of every second ambulance ``considered``, and a
-    better primary. Logs and JSON are made of
-    these by :func:`log_details`.
+    nominal times), the ``arrivals`` of primary and second, what the second costs where the
+    threshold is a cost, the scenario set of the call, the gap over it, the worth of every second
+    ambulance ``considered``, and a better primary. Logs are made of these by :func:`log_details`.
     """
 
     policy: str
@@ -59,6 +59,9 @@ class Decision:
     gap: "OptimisticGap | None" = field(default=None, repr=False, compare=False)
     considered: "tuple[Worth, ...]" = field(default=(), repr=False, compare=False)
     sooner: "SoonerUnit | None" = field(default=None, repr=False, compare=False)
+    arrivals: "tuple[Arrival, Arrival | None] | None" = field(
+        default=None, repr=False, compare=False
+    )
 
     def __post_init__(self) -> None:
         if not math.isfinite(self.score_s):
@@ -121,7 +124,8 @@ class Decision:
             {
                 "depot": stations[one.candidate.assignment.station].depot.name,
                 "path_from": one.candidate.source,
-                "expected_s": one.candidate.expected_s,
+                "drive_s": one.candidate.drive_s,
+                "arrives_s": math.nan if one.arrivals is None else one.arrivals[1].expected_s,
                 "length_m": float(self.about.network.length_m[one.candidate.path.edges].sum()),
                 "gain_s": one.gain_s,
                 "mean_s": one.mean_s,
@@ -282,7 +286,7 @@ def worth_facts(worth: "Worth") -> Facts:
     values = {name: float(getattr(worth.features, name)) for name in names}
     return {
         "second": worth.candidate.source,
-        "second_s": round(worth.candidate.expected_s, 3),
+        "second_s": round(worth.candidate.drive_s, 3),
         "expected_gain_s": round(worth.gain_s, 3),
         "spread_s": round(worth.spread_s, 3),
         "times_from": worth.times_from,

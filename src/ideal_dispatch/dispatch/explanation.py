@@ -64,9 +64,7 @@ class Explanation:
         if self.gap is not None and none_sooner(self.gap) and self.gain_s is not None:
             lines.append(f"The expected gain of {self.gain_s:.1f} s counts chance beyond that set.")
         if self.other_way is not None:
-            lines.append(
-                f"The largest plausible advantage belongs to another way: {self.other_way}."
-            )
+            lines.append(f"The optimistic gap belongs to another way: {self.other_way}.")
         if self.roads is not None:
             lines.append(str(self.roads))
         if self.times_from is not None:

@@ -9,10 +9,12 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
+from ideal_dispatch.dispatch.arrival import Arrival, arrival_of
 from ideal_dispatch.dispatch.candidate import (
     ALL_KINDS,
     Candidate,
     SecondKind,
+    follows,
     quoted,
     routed,
     second_candidates,
@@ -27,7 +29,6 @@ from ideal_dispatch.dispatch.worth import (
     LEAST_SOONER_S,
     Gains,
     Worth,
-    response_of,
     sooner_unit,
     worth_of,
 )
@@ -47,8 +48,8 @@ _SCORES = {"gain": "expected gain", "gap": "gap", "both": "lesser of expected ga
 class Ideal:
     """Our form of IDEAL, the default.
 
-    The primary is the ambulance that was already sent. Without one it is the one that is
-    expected first: by its quote, corrected by ``drift`` where it is given, and by ``gain``.
+    The primary is the ambulance that was already sent. Without one it is the one that
+    arrives first: by its quote, corrected by ``drift`` where it is given, and by ``gain``.
 
     The second is the candidate with the largest expected gain E[(T₁ − T₂)⁺]; where the
     threshold knows what each unit costs, the one that saves most lives beyond its cost. ``seconds``
@@ -57,10 +58,9 @@ class Ideal:
     ``overlap_limit`` of their metres are on the primary's path, and the second keeps to
     every part that differs from it. Where no other depot has a unit, all kinds count.
 
-    ``gain`` says how much gains vary. Fitted on a unit log it is of whole responses: turnout,
-    and a drive whose mean is the quote. Fitted on replays it is of drives. Without
-    one, published spreads of responses are taken. ``times_from`` and ``spread_from`` of the
-    worth say so.
+    ``gain`` says how much times vary. Fitted on a unit log it makes arrivals of quotes: turnout,
+    and a drive whose mean is the quote. Without one, published spreads are taken. Fitted on
+    replays it knows drives alone, and the decision has no ``arrivals``.
 
     ``decide_by`` says what must exceed the threshold: the expected "gain", the
     certified "gap", or "both". The gap is searched within ``time_limit_s``
@@ -69,8 +69,8 @@ class Ideal:
     time is reported as "open", and how far it came depends on the machine: for
     a log that is the same byte for byte, use method "multistart" or no limit.
 
-    Where a unit of another depot is expected more than ``sooner_s`` sooner than
-    the ambulance that was sent, and surely enough, the decision names it as ``sooner``.
+    Where a unit of another depot arrives more than ``sooner_s`` sooner than
+    the ambulance that was sent, and probably enough, the decision names it as ``sooner``.
     """
 
     role: ClassVar[str] = "ideal"
@@ -125,8 +125,9 @@ class Ideal:
             outlook, gap = self._look(situation, situation.sent, rng)
             nominal = None if outlook is None else outlook.scenarios.nominal_times
             first = sent_candidate(situation, situation.sent, drift_s, nominal)
-        elsewhere = any(one.assignment.station != first.assignment.station for one in routes)
-        kinds = self.seconds if elsewhere else ALL_KINDS
+        others = [one for one in routes if one.assignment.station != first.assignment.station]
+        usable = any(not follows(situation, first.assignment, one.assignment) for one in others)
+        kinds = self.seconds if usable else ALL_KINDS
         seconds = second_candidates(
             situation, first, routes, None if gap is None else gap.secondary, outlook, drift_s,
             kinds, self.overlap_limit,
@@ -139,19 +140,26 @@ class Ideal:
             considered = tuple(map(worth, seconds))
             best = max(considered, key=partial(self._merit, situation, first), default=None)
             facts |= {"ways_considered": len(considered)} | (worth_facts(best) if best else {})
-        sooner = None
-        if situation.sent is not None:
-            others = considered if "other-depot" in kinds else map(worth, routes)
-            sooner = sooner_unit(situation, first.assignment.station, others, self.sooner_s)
+        sooner, station = None, first.assignment.station
+        if situation.sent is not None:  # a unit beside the primary is no second, but may be sooner
+            known = {id(one.candidate): one for one in considered}
+            others_worth = (known.get(id(one)) or worth(one) for one in others)
+            sooner = sooner_unit(situation, station, others_worth, self.sooner_s)
         gain_s, gap_s = best.gain_s if best else 0.0, gap.lower_s if gap else 0.0
         score_s = {"gain": gain_s, "gap": gap_s, "both": min(gain_s, gap_s)}[self.decide_by]
+        arrivals: tuple[Arrival, Arrival | None] | None = best.arrivals if best else None
+        primary_s = best.primary_s if best else first.drive_s
+        if best is None and isinstance(self._gains, ResponseModel):
+            alone = arrival_of(situation, station, first.drive_s, self._gains, first=True)
+            arrivals, primary_s = (alone, None), situation.sent_ago_s + alone.expected_s
         made = by_score(
             self.name, situation, (first.assignment, best.candidate.assignment if best else None),
-            score_s, self.threshold, _SCORES[self.decide_by],
-            primary_s=best.primary_s if best else self._alone_s(situation, first), worth=best,
+            score_s, self.threshold, _SCORES[self.decide_by], primary_s=primary_s, worth=best,
         )  # fmt: skip
-        made = replace(made, primary_by="policy", outlook=outlook, gap=gap)
-        return replace(made, considered=considered, sooner=sooner)
+        return replace(
+            made, primary_by="policy", outlook=outlook, gap=gap, considered=considered,
+            sooner=sooner, arrivals=arrivals,
+        )  # fmt: skip
 
     def _merit(self, situation: Situation, first: Candidate, one: Worth) -> tuple[float, float]:
         """What the second is chosen by: lives beyond its cost, where that is known; its gain."""
@@ -161,23 +169,17 @@ class Ideal:
         cost = price(situation, (first.assignment, one.candidate.assignment), one.primary_s, one)
         return float(cost.per_s * one.gain_s - cost.lives), one.gain_s
 
-    def _alone_s(self, situation: Situation, first: Candidate) -> float:
-        """When the primary is expected where there is no second to compare it with."""
-        gains = self._gains
-        if isinstance(gains, ResponseModel):
-            return float(response_of(situation, first, gains).mean_s)
-        return first.expected_s
-
     @property
     def _gains(self) -> Gains:
         return ResponseModel.published() if self.gain is None else self.gain
 
     def _expected_s(self, situation: Situation, one: Candidate) -> float:
-        """When it is expected: by its response, or its corrected quote moved as replays showed."""
+        """When it would arrive, or its corrected quote moved as replays showed."""
         gains = self._gains
         if isinstance(gains, ResponseModel):
-            return float(response_of(situation, one, gains).mean_s)
-        return one.expected_s + gains.correction_s(one.above_s, one.below_s)
+            station = one.assignment.station
+            return arrival_of(situation, station, one.drive_s, gains).expected_s
+        return one.drive_s + gains.correction_s(one.above_s, one.below_s)
 
     def _look(
         self, situation: Situation, primary: Assignment, rng: np.random.Generator

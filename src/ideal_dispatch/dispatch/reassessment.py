@@ -1,35 +1,32 @@
 """A running dispatch, looked at again: the second goes on, stands down, or one is sent now.
 
 While two units are on their way, time passes and news comes in: one leaves, one is seen on the
-road, one arrives, one breaks down. What is left of both responses says what the second may still
-save. Symbols: T₁, T₂ what is left of the first's and the second's response, b the seconds that
-have passed since the first was sent, S the survival curve, a the chance that the call is an
-arrest. The second still saves a · E[S(b + min(T₁, T₂)) − S(b + T₁)] lives, and keeping it costs
-the other calls C, the price of its absence until one of the two arrives.
+road, one arrives, one breaks down. Their arrivals say what the second may still save. Symbols:
+T₁, T₂ the arrivals of the first and the second (:mod:`ideal_dispatch.dispatch.arrival`), b the
+seconds that have passed since the first was sent, S the survival curve, a the chance that the
+call is an arrest. The second still saves a · E[S(b + min(T₁, T₂)) − S(b + T₁)] lives, and keeping
+it costs the other calls C, the price of its absence until one of the two arrives.
 
 Advice is never an order, and it does not flap. The second is to stand down below
 ``STAND_DOWN_BELOW`` · C, and to go on again only above ``KEEP_ABOVE`` · C. Estimates
 change the advice only while it has changed fewer than ``MOST_CHANGES`` times, and not within
-``PAUSE_S`` of the change before. That somebody arrived or broke down is a fact: it changes the
+``PAUSE_S`` of the change before. That a unit arrived or broke down is a fact: it changes the
 advice at once.
 """
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal, TypedDict, Unpack
+from typing import Literal
 
 from ideal_dispatch.arrays import non_negative
+from ideal_dispatch.dispatch.answer import chance_words
+from ideal_dispatch.dispatch.arrival import Arrival
 from ideal_dispatch.dispatch.survival import SurvivalCurve
 from ideal_dispatch.errors import InputError
-from ideal_dispatch.forecast.response_time import (
-    ResponseModel,
-    ResponsePair,
-    ResponseTime,
-    mixed,
-)
+from ideal_dispatch.forecast.response_time import ResponsePair
 
 SURELY_FIRST = 0.02
-"""The first will surely be there where the second is first with a lesser chance than this."""
+"""The first counts as first where the second is first with a lesser chance than this."""
 
 IN_DOUBT_AGAIN = 0.04
 """The chance above which a first that was sure is so no longer."""
@@ -42,9 +39,6 @@ KEEP_ABOVE = 1.2
 
 SEND_ABOVE = 2.0
 """One more is sent where it saves more than this many times its cost."""
-
-FORGOTTEN = 0.05
-"""The share of crews that leave and do not say so."""
 
 SEND_CHANCE = 0.25
 """And where it would be first with at least this chance: a unit that costs nothing is no reason."""
@@ -60,12 +54,12 @@ WORDS: Mapping[str, str] = {
     "under_way": "Both units are on their way.",
     "first_arrived": "The first unit is at the scene.",
     "second_arrived": "The second unit is at the scene.",
-    "second_needed": "Nobody knows when the first unit will arrive: the second is needed.",
-    "nobody_coming": "Nobody knows when the first unit will arrive, and no other is coming.",
-    "second_lost": "The second unit is out of service, or nobody knows when it will arrive.",
-    "surely_first": "The first unit will surely be there: "
-    "the second is first with a chance of {chance} %.",
-    "may_be_first": "The second unit may still be first, with a chance of {chance} %.",
+    "second_needed": "The arrival of the first unit is unknown: the second is needed.",
+    "nobody_coming": "The arrival of the first unit is unknown, and no other is coming.",
+    "second_lost": "The second unit is out of service, or its arrival is unknown.",
+    "surely_first": "The first unit will be there first: "
+    "the chance that the second is sooner is {chance}.",
+    "may_be_first": "The second unit may still be first, with a chance of {chance}.",
     "worth_its_price": f"The second unit is worth its price: it still saves {_BOTH}",
     "not_worth_its_price": f"The second unit is not worth its price: it still saves {_BOTH}",
     "send_another": f"Another unit sent now would save {_BOTH}",
@@ -85,98 +79,37 @@ State = Literal["ready", "under_way", "arrived", "lost"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Going:
-    """One unit of a dispatch, and what is ``left`` of its response.
+class UnitProgress:
+    """One unit of a dispatch, and its arrival.
 
     A "ready" unit is not on its way and could be sent now. One that is "lost" is out of service,
-    or nobody knows when it will arrive. Only ready units and those under way have a time left.
+    or its arrival cannot be predicted. Only ready units and those under way have an arrival.
     """
 
     state: State
-    left: ResponseTime | None = None
+    arrival: Arrival | None = None
 
     def __post_init__(self) -> None:
-        if (self.left is not None) != (self.state in ("ready", "under_way")):
+        if (self.arrival is not None) != (self.state in ("ready", "under_way")):
             raise InputError(
-                f"unit that is {self.state}: a unit has a time left if it is ready or under way, "
+                f"unit that is {self.state}: a unit has an arrival if it is ready or under way, "
                 "and only then"
             )
 
     @property
     def expected_s(self) -> float | None:
-        """The expected seconds until it is at the scene; None where nobody knows."""
-        if self.left is None:
+        """The expected seconds until it is at the scene; None where they are not known."""
+        if self.arrival is None:
             return 0.0 if self.state == "arrived" else None
-        return float(self.left.mean_s)
+        return self.arrival.expected_s
 
 
-ARRIVED = Going("arrived")
-LOST = Going("lost")
-
-
-class Who(TypedDict, total=False):
-    """What else :meth:`ResponseModel.of` asks about a unit."""
-
-    station: str
-    hour: int
-    kind: str
-    on_road: bool
-    quoted: bool
-
-
-def ready(model: ResponseModel, drive_s: float, **who: Unpack[Who]) -> Going:
-    """A unit that could be sent now: all of its turnout and its drive are ahead."""
-    return Going("ready", model.of(drive_s, **who))
-
-
-def turning_out(
-    model: ResponseModel,
-    drive_s: float,
-    waited_s: float,
-    *,
-    forgotten: float = FORGOTTEN,
-    **who: Unpack[Who],
-) -> Going:
-    """A unit that was sent ``waited_s`` ago and has not said that it left.
-
-    It has the rest of its turnout ahead, and its drive. But with a chance of ``forgotten`` a crew
-    does not say so. The longer one should have left, the more probably it is on its way. Give 0
-    where its position shows that it stands still.
-    """
-    waited_s = non_negative(waited_s, "time since a unit was sent", seconds=True)
-    waits = model.of(drive_s, waited_s=waited_s, **who)
-    if waited_s == 0.0 or forgotten == 0.0:
-        return Going("under_way", waits)
-    whole = model.of(drive_s, **who)
-    turnout = model.leaving(
-        station=who.get("station", ""), hour=who.get("hour", -1), kind=who.get("kind", ""),
-        on_road=who.get("on_road", False),
-    )  # fmt: skip
-    silent = forgotten * whole.later_than(waited_s)
-    odds = silent + (1.0 - forgotten) * turnout.later_than(waited_s)
-    left = mixed(waits, whole.after(waited_s), silent / odds if odds > 0.0 else 1.0)
-    return Going("under_way", left)
-
-
-def seen_driving(model: ResponseModel, drive_s: float, **who: Unpack[Who]) -> Going:
-    """A unit on the road whose place is known: a drive of ``drive_s`` is expected from there."""
-    return Going("under_way", model.of(drive_s, rolling=True, **who))
-
-
-def unseen_driving(
-    model: ResponseModel, drive_s: float, left_ago_s: float, **who: Unpack[Who]
-) -> Going:
-    """A unit that left ``left_ago_s`` ago and has not arrived; nobody knows where it is.
-
-    ``drive_s`` is the whole drive. Where it is NaN, the whole response without its turnout
-    counts.
-    """
-    left_ago_s = non_negative(left_ago_s, "time since a unit left", seconds=True)
-    return Going("under_way", model.of(drive_s, rolling=True, **who).after(left_ago_s))
+ARRIVED = UnitProgress("arrived")
+LOST = UnitProgress("lost")
 
 
 @dataclass(frozen=True, slots=True)
-class Why:
+class ReasonCode:
     """A reason as its code and its numbers: a chance, lives, minutes or how often."""
 
     code: str
@@ -195,13 +128,13 @@ class Reassessment:
 
     ``reasons`` say why, the most important first. ``first_s`` and ``second_s`` are the expected
     seconds until both arrive, ``second_first`` is the chance that the second is first. It still
-    ``saves`` so many lives, and keeping it has a ``cost`` in lives. None stands where nobody can
-    say. ``changes`` counts how often the advice has changed, "keep" being the first; ``changed_s``
-    is when it last did.
+    ``saves`` so many lives, and keeping it has a ``cost`` in lives. None means not known.
+    ``changes`` counts how often the advice has changed, "keep" being the first; ``changed_s`` is
+    when it last did.
     """
 
     advice: Advice
-    reasons: tuple[Why, ...]
+    reasons: tuple[ReasonCode, ...]
     at_s: float
     first_s: float | None = None
     second_s: float | None = None
@@ -225,23 +158,23 @@ class _Estimate:
     saves: float
 
 
-def away_s(first: Going, second: Going, together: float = 0.0) -> float | None:
+def away_s(first: UnitProgress, second: UnitProgress, together: float = 0.0) -> float | None:
     """For how long the second is still away if it is kept: until one of both is there.
 
-    None where nobody knows. A price is asked for so many seconds.
+    None where it is not known. A price is asked for so many seconds.
     """
     if "arrived" in (first.state, second.state):
         return 0.0
-    if first.left is None or second.left is None:
-        one = first.left or second.left
-        return None if one is None else float(one.mean_s)
-    pair = ResponsePair(first.left, second.left, together)
-    return max(float(first.left.mean_s - pair.gain_s), 0.0)
+    if first.arrival is None or second.arrival is None:
+        one = first.arrival or second.arrival
+        return None if one is None else one.expected_s
+    pair = ResponsePair(first.arrival.time, second.arrival.time, together)
+    return max(first.arrival.expected_s - float(pair.gain_s), 0.0)
 
 
 def reassess(
-    first: Going,
-    second: Going,
+    first: UnitProgress,
+    second: UnitProgress,
     *,
     before_s: float,
     curve: SurvivalCurve,
@@ -256,16 +189,16 @@ def reassess(
     ``second`` is the unit that is on its way; where it was stood down or never left, the best
     unit that could be sent now. ``cost_lives`` is the price of its absence from now on, see
     :func:`away_s`. Unless it goes ``by_price``, a second is stood down only where the first is at
-    the scene or surely will be. ``last`` is what was said before. ``together`` is the share of
-    both drives on the same roads.
+    the scene or almost certainly will be first. ``last`` is what was said before. ``together`` is
+    the share of both drives on the same roads.
     """
     before_s = non_negative(before_s, "time since the first unit was sent", seconds=True)
     cost = non_negative(cost_lives, "cost of the second unit in lives")
     if not 0.0 <= arrest_chance <= 1.0:
         raise InputError(f"arrest_chance {arrest_chance}: a number from 0 to 1 is needed")
     estimate = None
-    if first.left is not None and second.left is not None:
-        pair = ResponsePair(first.left, second.left, together)
+    if first.arrival is not None and second.arrival is not None:
+        pair = ResponsePair(first.arrival.time, second.arrival.time, together)
         gain = pair.survival_gain(lambda later_s: curve.probability(before_s + later_s))
         estimate = _Estimate(float(pair.second_first), arrest_chance * float(gain))
     elif first.state == "arrived":
@@ -282,8 +215,8 @@ def reassess(
         paused = changed_s is not None and before_s - changed_s < PAUSE_S
         if advice != before and (paused or changes >= MOST_CHANGES):
             advice = before
-            often = Why("changed_often", {"changes": changes})
-            reasons.append(Why("changed_just_now") if paused else often)
+            often = ReasonCode("changed_often", {"changes": changes})
+            reasons.append(ReasonCode("changed_just_now") if paused else often)
     if advice != before:
         changes, changed_s = changes + 1, before_s
     return Reassessment(
@@ -294,45 +227,47 @@ def reassess(
     )  # fmt: skip
 
 
-def _by_facts(first: Going, second: Going, before: Advice) -> tuple[Advice, Why] | None:
+def _by_facts(
+    first: UnitProgress, second: UnitProgress, before: Advice
+) -> tuple[Advice, ReasonCode] | None:
     """What follows from an arrival or a breakdown; None where both are still to come."""
     idle = second.state == "ready"
     rest: Advice
     if first.state == "arrived":
         rest = "keep" if idle and before != "stand_down" else "stand_down"
-        return rest, Why("first_arrived")
+        return rest, ReasonCode("first_arrived")
     if second.state == "arrived":
-        return "keep", Why("second_arrived")
+        return "keep", ReasonCode("second_arrived")
     if first.state == "lost":
         if second.state == "under_way":
-            return "keep", Why("second_needed")
-        return "send_one", Why("nobody_coming")
+            return "keep", ReasonCode("second_needed")
+        return "send_one", ReasonCode("nobody_coming")
     if second.state == "lost":
         rest = "keep" if before == "send_one" else before
-        return rest, Why("second_lost")
+        return rest, ReasonCode("second_lost")
     return None
 
 
 def _by_estimate(
-    estimate: _Estimate, cost: float, second: Going, before: Advice, by_price: bool
-) -> tuple[Advice, Why]:
+    estimate: _Estimate, cost: float, second: UnitProgress, before: Advice, by_price: bool
+) -> tuple[Advice, ReasonCode]:
     """What follows from what is expected, with hysteresis around the advice before."""
     saves, chance = estimate.saves, estimate.second_first
     lives = {"saves": saves, "cost": cost}
     if second.state == "ready":
         enough = KEEP_ABOVE if before == "send_one" else SEND_ABOVE
         if saves > enough * cost and chance > SEND_CHANCE:
-            return "send_one", Why("send_another", lives)
+            return "send_one", ReasonCode("send_another", lives)
         rest: Advice = "keep" if before == "send_one" else before
-        return rest, Why("no_other_needed", lives)
+        return rest, ReasonCode("no_other_needed", lives)
     stood_down = before == "stand_down"
     if chance < (IN_DOUBT_AGAIN if stood_down else SURELY_FIRST):
-        return "stand_down", Why("surely_first", {"chance": chance})
+        return "stand_down", ReasonCode("surely_first", {"chance": chance})
     if not by_price:
-        return "keep", Why("may_be_first", {"chance": chance})
+        return "keep", ReasonCode("may_be_first", {"chance": chance})
     if saves < (KEEP_ABOVE if stood_down else STAND_DOWN_BELOW) * cost:
-        return "stand_down", Why("not_worth_its_price", lives)
-    return "keep", Why("worth_its_price", lives)
+        return "stand_down", ReasonCode("not_worth_its_price", lives)
+    return "keep", ReasonCode("worth_its_price", lives)
 
 
 def _of_10_000(lives: float) -> str:
@@ -343,6 +278,6 @@ def _of_10_000(lives: float) -> str:
 
 
 _SHOWN: Mapping[str, Callable[[float], str]] = {
-    "saves": _of_10_000, "cost": _of_10_000, "chance": lambda share: f"{100 * share:.1f}",
+    "saves": _of_10_000, "cost": _of_10_000, "chance": chance_words,
     "changes": str, "minutes": lambda minutes: f"{minutes:.0f}",
 }  # fmt: skip

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-from ideal_dispatch.arrays import FloatArray
+from ideal_dispatch.arrays import FloatArray, non_negative
 from ideal_dispatch.context import WEATHER_VARIABLES, Context
 from ideal_dispatch.context.context import require_zone
 from ideal_dispatch.dispatch.answer import Reason, fallbacks
@@ -59,7 +59,8 @@ class Assignment:
 class Station:
     """A depot at the moment of a call.
 
-    ``units`` are free to go now. ``quote`` is the router's route from here and
+    ``units`` are free to go now, ``ids`` are their names: the first goes first, and empty means
+    that only their number is known. ``quote`` is the router's route from here and
     ``alternative`` its own other route, where it has one; both are None where
     no unit is free. A unit on the road drives ``ahead_s`` to where they begin, which
     the quotes include.
@@ -70,10 +71,13 @@ class Station:
     quote: RouteQuote | None
     alternative: RouteQuote | None = None
     ahead_s: float = 0.0
+    ids: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.units < 0:
             raise InputError(f"{self.depot}: {self.units} free units; zero or more are possible")
+        if self.ids and len(self.ids) != self.units:
+            raise InputError(f"{self.depot}: {len(self.ids)} ids of {self.units} free units")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -86,7 +90,8 @@ class Situation:
     sent, where it has: it is the primary of every policy, and no longer among
     the units of its station. ``trace`` is told the steps towards a decision.
     ``forecast`` is what the quotes were made from, where they are a model's own.
-    ``sent_ago_s`` is for how long ``sent`` has been driving already. ``elsewhere`` are free
+    ``sent_ago_s`` is the time since ``sent`` was sent, and ``sent_unit`` its id. If it is rolling,
+    it was seen at its start ``driven_s`` of driving ago. ``elsewhere`` are free
     units by their depot that are too far away to be looked at. ``reasons`` say why the quotes
     are not what was asked for.
     """
@@ -103,12 +108,17 @@ class Situation:
     sent_ago_s: float = 0.0
     reasons: tuple[Reason, ...] = ()
     elsewhere: Mapping[str, int] = field(default_factory=dict)
+    driven_s: float = 0.0
+    sent_unit: str = ""
 
     def __post_init__(self) -> None:
         where, node = f"incident {self.incident.name}", self.incident.node
         count = len(self.stations)
         if self.sent is None and not self.available:
             raise NoRouteError(f"{where}: no depot has a free unit and a route to it")
+        for name in ("sent_ago_s", "driven_s"):
+            if non_negative(getattr(self, name), name, seconds=True) and self.sent is None:
+                raise InputError(f"{where}: {name} without an ambulance that was sent")
         for station in self.stations:
             for quote in (station.quote, station.alternative):
                 if quote is not None and quote.path.destination != node:
@@ -210,9 +220,11 @@ class TellsEdgeTimes(Protocol):
 class Readiness:
     """Who could go to a call: the free ``units`` of every depot, two each where not told.
 
-    ``region`` is the number of the depot whose territory it is. ``sent`` is the ambulance
-    that left ``sent_ago_s`` ago; the number of its depot alone means the router's route.
-    ``elsewhere`` are further free units by depot, too far away to be asked about.
+    ``ids`` are their names, the first of a depot goes first. ``region`` is the number of the depot
+    whose territory it is. ``sent`` is the ambulance that was sent ``sent_ago_s`` ago; the number of
+    its depot alone means the router's route. ``driven_s`` and ``sent_unit`` are as in
+    :class:`Situation`. ``elsewhere`` are further free units by depot, too far away to be asked
+    about.
     """
 
     depots: Sequence[Depot]
@@ -221,13 +233,20 @@ class Readiness:
     sent: Assignment | int | None = None
     sent_ago_s: float = 0.0
     elsewhere: Mapping[str, int] = field(default_factory=dict)
+    driven_s: float = 0.0
+    sent_unit: str = ""
+    ids: Sequence[Sequence[str]] | None = None
 
     def __post_init__(self) -> None:
         count = len(self.depots)
         free = [2] * count if self.units is None else self.units
         if len(free) != count:
             raise InputError(f"free units of {len(free)} depots given, there are {count}")
+        ids = [()] * count if self.ids is None else self.ids
+        if len(ids) != count:
+            raise InputError(f"ids of units of {len(ids)} depots given, there are {count}")
         object.__setattr__(self, "units", tuple(free))
+        object.__setattr__(self, "ids", tuple(map(tuple, ids)))
 
     @property
     def asked(self) -> list[int]:
@@ -255,13 +274,14 @@ def observe(
     stations: list[Station] = []
     with trace.step("the call", lambda: _call_facts(incident, context)):
         pass
-    for number, (depot, count) in enumerate(zip(ready.depots, ready.units or (), strict=True)):
+    free = zip(ready.depots, ready.units or (), ready.ids or (), strict=True)
+    for number, (depot, count, ids) in enumerate(free):
         with trace.step(f"quotes from {depot.name}", lambda: _station_facts(stations[-1])):
             quote = None
             if number in ready.asked:
                 with suppress(UnreachableError):  # this depot cannot serve the call
                     quote = source.quote(depot.node, incident.node, incident.at)
-            station = Station(depot, count, quote)
+            station = Station(depot, count, quote, ids=tuple(ids))
             stations.append(_with_alternative(source, station) if alternatives else station)
     if not alternatives and sum(station.quote is not None for station in stations) == 1:
         stations = [_with_alternative(source, station) for station in stations]
@@ -284,7 +304,7 @@ def observe(
         sent = Assignment(sent, quote.path)
     return Situation(
         network, incident, context, tuple(stations), ready.region, times, sent, trace, forecast,
-        ready.sent_ago_s, fallbacks(stations), ready.elsewhere,
+        ready.sent_ago_s, fallbacks(stations), ready.elsewhere, ready.driven_s, ready.sent_unit,
     )  # fmt: skip
 
 

@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from ideal_dispatch.dispatch.arrival import Arrival, arrival_of
 from ideal_dispatch.dispatch.candidate import Candidate
 from ideal_dispatch.dispatch.expected_gain import (
     GainFeatures,
@@ -16,13 +17,14 @@ from ideal_dispatch.dispatch.expected_gain import (
 from ideal_dispatch.dispatch.path_pair import unshared_s
 from ideal_dispatch.dispatch.situation import Situation
 from ideal_dispatch.dispatch.survival import SurvivalCurve
+from ideal_dispatch.errors import FileFormatError
 from ideal_dispatch.files import check_source
 from ideal_dispatch.forecast import Model
-from ideal_dispatch.forecast.response_time import ResponseModel, ResponsePair, ResponseTime
+from ideal_dispatch.forecast.response_time import ResponseModel, ResponsePair
 from ideal_dispatch.network import RoadNetwork
 
 Gains = GainModel | ResponseModel
-"""How much gains vary: as replays of drives showed, or as a log of whole responses did."""
+"""How much times vary: as replays of drives showed, or as a log of whole responses did."""
 
 
 def load_gain(path: str | os.PathLike[str], model: Model | None = None) -> Gains:
@@ -46,8 +48,19 @@ def load_gain(path: str | os.PathLike[str], model: Model | None = None) -> Gains
     return times
 
 
+def load_responses(path: str | os.PathLike[str], model: Model | None = None) -> ResponseModel:
+    """Read fitted response times, or say in one line what the file is instead."""
+    found = load_gain(path, model)
+    if isinstance(found, GainModel):
+        raise FileFormatError(
+            f"{os.fspath(path)}: a gain fitted on replays, which knows drives alone; fit response "
+            "times with `ideal races`"
+        )
+    return found
+
+
 LEAST_SOONER_S = 30.0
-"""Seconds by which another unit must be expected sooner to be named: its crew has yet to leave."""
+"""Seconds by which another unit must be expected sooner to be named."""
 
 LEAST_SURE = 0.8
 """How probable it must be that it is sooner at all."""
@@ -57,13 +70,15 @@ LEAST_SURE = 0.8
 class Worth:
     """What a second ambulance is expected to save, and from what that follows.
 
-    T₁ − T₂ is ``mean_s`` + ``spread_s`` · t₃, or has that mean and √3 ``spread_s`` as its
-    standard deviation; ``features`` are those of the quotes. ``gain_s`` is E[(T₁ − T₂)⁺],
-    ``second_first`` the probability that it arrives before the primary, and
-    ``survival_gain`` the lives that it saves per call by ``curve``. T are drives where
-    ``gain`` was fitted on replays, else responses: turnout and drive. ``times_from`` and
-    ``spread_from`` say in words where mean and spread come from. The primary is expected
-    ``primary_s`` after it was sent; what it has driven already counts.
+    ``arrivals`` are T₁ and T₂, those of the primary and of the second. ``gain_s`` is
+    E[(T₁ − T₂)⁺], ``second_first`` the probability that the second arrives before the primary, and
+    ``survival_gain`` the lives that it saves per call by ``curve``. T₁ − T₂ has the mean
+    ``mean_s`` and the standard deviation √3 ``spread_s``. ``primary_s`` is when the primary is
+    expected, counted from when it was sent. ``times_from`` and ``spread_from`` say in words where
+    mean and spread come from; ``features`` are those of the quotes.
+
+    By a :class:`GainModel`, fitted on replays, T are drives and there are no arrivals: T₁ − T₂ is
+    ``mean_s`` + ``spread_s`` · t₃.
     """
 
     candidate: Candidate
@@ -77,6 +92,7 @@ class Worth:
     gain_s: float
     second_first: float
     survival_gain: float
+    arrivals: tuple[Arrival, Arrival] | None = None
 
 
 def worth_of(
@@ -90,7 +106,7 @@ def worth_of(
 ) -> Worth:
     """The worth of a second ambulance beside the first; ``corrected`` by a drift, or not.
 
-    By responses the change in survival is computed directly. By drives it is the
+    By arrivals the change in survival is computed directly. By drives it is the
     slope of the curve times the expected seconds, which is its first order.
     """
     features = gain_features(situation.network, first, second)
@@ -101,42 +117,29 @@ def worth_of(
         mean_s, spread_s = float(gain.mean_s(features)) - ago_s, float(gain.spread_s(features))
         gain_s = float(expected_positive_part_s(mean_s, spread_s))
         return Worth(
-            second, features, mean_s, spread_s, told, "replays", curve, first.expected_s, gain_s,
+            second, features, mean_s, spread_s, told, "replays", curve, first.drive_s, gain_s,
             positive_probability(mean_s, spread_s),
-            float(curve.slope_per_s(first.expected_s) * gain_s),
+            float(curve.slope_per_s(first.drive_s) * gain_s),
         )  # fmt: skip
-    driving_s = first.expected_s + second.expected_s
+    driving_s = first.drive_s + second.drive_s
     together = 1.0 - float(features.unshared_s) / driving_s if driving_s > 0.0 else 1.0
-    primary, other = (response_of(situation, one, gain) for one in (first, second))
-    primary = primary.after(ago_s)
-    pair = ResponsePair(primary, other, min(max(together, 0.0), 1.0))
+    one = arrival_of(situation, first.assignment.station, first.drive_s, gain, first=True)
+    other = arrival_of(situation, second.assignment.station, second.drive_s, gain)
+    pair = ResponsePair(one.time, other.time, min(max(together, 0.0), 1.0))
     survival_gain = pair.survival_gain(lambda later_s: curve.probability(ago_s + later_s))
     return Worth(
-        second, features, float(pair.mean_s), float(pair.deviation_s) / math.sqrt(3.0), told,
-        gain.source, curve, ago_s + float(primary.mean_s), float(pair.gain_s),
-        float(pair.second_first), float(survival_gain),
+        second, features, one.expected_s - other.expected_s,
+        float(pair.deviation_s) / math.sqrt(3.0), told, gain.source, curve,
+        ago_s + one.expected_s, float(pair.gain_s), min(float(pair.second_first), 1.0),
+        float(survival_gain), (one, other),
     )  # fmt: skip
-
-
-def response_of(situation: Situation, one: Candidate, gain: ResponseModel) -> ResponseTime:
-    """The response of a candidate; a router's quote is the mean of its drive."""
-    depot = situation.stations[one.assignment.station].depot
-    return gain.of(
-        one.expected_s,
-        station=depot.name,
-        hour=situation.context.at.hour,
-        kind=depot.kind,
-        on_road=depot.on_road,
-        quoted=situation.forecast is None,
-        rolling=depot.rolling,
-    )
 
 
 def gain_features(network: RoadNetwork, first: Candidate, second: Candidate) -> GainFeatures:
     """What :class:`GainModel` asks about a primary and a second."""
     return GainFeatures(
-        first.expected_s - second.expected_s,
-        unshared_s(network, first.path, first.expected_s, second.path, second.expected_s),
+        first.drive_s - second.drive_s,
+        unshared_s(network, first.path, first.drive_s, second.path, second.drive_s),
         first.above_s,
         first.below_s,
         second.above_s,
@@ -146,14 +149,13 @@ def gain_features(network: RoadNetwork, first: Candidate, second: Candidate) -> 
 
 @dataclass(frozen=True, slots=True)
 class SoonerUnit:
-    """A better primary: a depot whose unit is expected so many seconds sooner than the one sent.
+    """A better primary: a free unit that arrives so many seconds sooner than the one sent.
 
-    ``units`` are free there. ``probability`` is that of arriving before the primary at
-    all, by the spread of the expected gain.
+    ``unit`` is its id, where known. ``probability`` is that of arriving before the primary at all.
     """
 
     depot: str
-    units: int
+    unit: str | None
     seconds: float
     probability: float
 
@@ -161,15 +163,16 @@ class SoonerUnit:
 def sooner_unit(
     situation: Situation, primary: int, worths: Iterable[Worth], least_s: float
 ) -> SoonerUnit | None:
-    """The unit of another station than the primary's that is expected soonest.
+    """The unit of another station than the primary's that is expected soonest, if sent now.
 
-    It would leave now. None where none is sooner by more than ``least_s``, or none surely enough.
+    None where no unit is sooner by more than ``least_s`` with a chance of ``LEAST_SURE``.
     """
     found = []
     for one in worths:
         number = one.candidate.assignment.station
         if number != primary and one.mean_s > least_s and one.second_first >= LEAST_SURE:
             station = situation.stations[number]
+            depot, unit = station.depot.home or station.depot.name, next(iter(station.ids), None)
             seconds, probability = round(one.mean_s, 1), round(one.second_first, 3)
-            found.append(SoonerUnit(station.depot.name, station.units, seconds, probability))
+            found.append(SoonerUnit(depot, unit, seconds, probability))
     return max(found, key=lambda one: one.seconds, default=None)

@@ -6,8 +6,6 @@ itself, by a :class:`~ideal_dispatch.fleet.units.Rule`, or stops at every call a
 told.
 """
 
-import math
-
 import numpy as np
 
 from ideal_dispatch.compiled import kernel
@@ -35,6 +33,7 @@ from ideal_dispatch.fleet.units import (
     cost_of,
     expected,
     is_free,
+    lasting,
     mean_response,
     next_start,
     parts_of,
@@ -146,20 +145,11 @@ def _send(world, rule, calls, state, log, unit, call, role, now_s):  # type: ign
         log.unit[other, 0], log.sent_s[other, 0] = -1, np.inf
         state.busy_s[unit] += now_s - state.sent_s[unit]
         _push(state, other)
-    column = 1 + 4 * role
-    factor = 1.0
-    if calls.luck[call, column + 2] < numbers.surprise:
-        factor = math.exp(numbers.wide * calls.luck[call, column + 3])
-    square = math.log1p(numbers.drive_spread**2 + (numbers.slack_s / max(drive_s, 1.0)) ** 2)
-    logarithm = (
-        math.sqrt(square) * calls.luck[call, column + 1] - 0.5 * square
-        + numbers.shared * calls.luck[call, 0] - 0.5 * numbers.shared**2
-    )  # fmt: skip
-    turnout = numbers.turnout_spread * calls.luck[call, column] - 0.5 * numbers.turnout_spread**2
+    turnout_s, lasts_s = lasting(numbers, calls.luck, call, role, leaving_s, drive_s)
     state.status[unit], state.call[unit], state.role[unit] = GOING, call, role
     state.origin[unit], state.target[unit] = place, world.cell[cell]
-    state.sent_s[unit], state.left_s[unit] = now_s, now_s + factor * leaving_s * math.exp(turnout)
-    state.arrive_s[unit] = state.left_s[unit] + factor * drive_s * math.exp(logarithm)
+    state.sent_s[unit], state.left_s[unit] = now_s, now_s + turnout_s
+    state.arrive_s[unit] = state.left_s[unit] + lasts_s
     state.next_s[unit] = state.arrive_s[unit]
     state.expect[unit, 0], state.expect[unit, 1] = leaving_s, drive_s
     if role == 1 and rule.recall >= ON_WORTH:

@@ -249,6 +249,22 @@ def spreads_of(numbers):  # type: ignore[no-untyped-def]
 
 
 @kernel(counted=False, forceinline=True)
+def lasting(numbers, luck, call, role, leaving_s, drive_s):  # type: ignore[no-untyped-def]
+    """The turnout and the drive of a unit with these means, by the luck of a call and a role."""
+    column = 1 + 4 * role
+    factor = 1.0
+    if luck[call, column + 2] < numbers.surprise:
+        factor = math.exp(numbers.wide * luck[call, column + 3])
+    square = math.log1p(numbers.drive_spread**2 + (numbers.slack_s / max(drive_s, 1.0)) ** 2)
+    logarithm = (
+        math.sqrt(square) * luck[call, column + 1] - 0.5 * square
+        + numbers.shared * luck[call, 0] - 0.5 * numbers.shared**2
+    )  # fmt: skip
+    turnout = numbers.turnout_spread * luck[call, column] - 0.5 * numbers.turnout_spread**2
+    return factor * leaving_s * math.exp(turnout), factor * drive_s * math.exp(logarithm)
+
+
+@kernel(counted=False, forceinline=True)
 def expected(world, state, unit, cell, priority, now_s):  # type: ignore[no-untyped-def]
     """The response of a unit that would be sent now."""
     numbers = world.numbers

@@ -128,14 +128,14 @@ def explain_gap(
 
 def told(gap: OptimisticGap) -> str:
     """The gap in sentences."""
-    exact = gap.status == "exact"
+    exact, seconds = gap.status == "exact", f"{abs(gap.lower_s):.0f} s"
     if none_sooner(gap):
-        found = "No other way could" if exact else "No way was found that could"
-        lines = [f"{found} plausibly be even a second sooner within the scenario set."]
+        found = "allows no other way" if exact else "was not found to allow any other way"
+        lines = [f"Optimistic gap: the scenario set of drives {found} that is sooner."]
     else:
-        when = f"{abs(gap.lower_s):.0f} s {'sooner' if gap.lower_s > 0 else 'later at best'}"
-        lines = [f"A second ambulance could plausibly arrive {when}."]
-        lines += ["This is exact for the scenario set."] if exact else []
+        when = "sooner" if gap.lower_s > 0 else "later"
+        words = f"the scenario set of drives allows a second ambulance that is {seconds} {when}"
+        lines = [f"Optimistic gap: {words}.", *["This is exact for the scenario set."] * exact]
     if gap.worth_sending is not None and gap.threshold_s is not None:
         side = "more" if gap.worth_sending else "not more"
         lines.append(f"Proved: {side} than the threshold of {gap.threshold_s:.0f} s.")

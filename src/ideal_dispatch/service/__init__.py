@@ -1,1 +1,1 @@
-"""The overlay beside a dispatch centre's CAD: HTTP service, audit and the dispatcher's desk."""
+"""The HTTP service and the dispatcher's desk: stateless workers over one database."""

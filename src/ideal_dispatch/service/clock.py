@@ -1,23 +1,28 @@
-"""The service's clock: the wall's, or one that began elsewhere and runs at its own speed.
+"""Moments of the service: microseconds since 1970, as the database tells them.
 
-Ages, expiry, staleness and records go by it. The deadline of an answer does not: people and
-programs wait in real time. It is one for a process, set before anything is asked.
+Time is the database's, so that workers cannot disagree: every transaction asks for it. A
+simulated clock is an origin and a speed on top of that. Deadlines of answers go by the worker's
+monotonic clock: people and programs wait in real time.
 """
 
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Annotated
 
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.ranges import Range, check_fields
 
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+SECOND = 1_000_000
+"""Microseconds of a second."""
+
 
 @dataclass(frozen=True, slots=True)
 class ClockTable:
-    """It is ``origin`` at the wall's moment ``started``, and runs ``speed`` times as fast as it.
+    """It is ``origin`` at the database's moment ``started``, and runs ``speed`` times as fast.
 
-    All workers of a service have the same table: their clocks agree. Without an origin it is the
-    wall's clock.
+    All workers of a service have the same table. Without an origin it is the database's clock.
     """
 
     origin: datetime | str | None = None
@@ -33,11 +38,17 @@ class ClockTable:
         ):
             raise InputError("origin and started belong together, and a speed needs both")
 
-    def at(self, wall: datetime) -> datetime:
-        """The moment of the service at a moment of the wall."""
+    @property
+    def simulated(self) -> bool:
+        """Whether it is not the time of day."""
+        return self.origin is not None
+
+    def at(self, database_us: int, stepped_us: int = 0) -> int:
+        """The service's moment at one of the database, after the clock was stepped so far."""
         if not (isinstance(self.origin, datetime) and isinstance(self.started, datetime)):
-            return wall
-        return self.origin + self.speed * (wall - self.started)
+            return database_us
+        passed = database_us - micros(self.started)
+        return micros(self.origin) + round(self.speed * passed) + stepped_us
 
 
 def _moment(name: str, given: datetime | str | None) -> datetime | None:
@@ -51,35 +62,21 @@ def _moment(name: str, given: datetime | str | None) -> datetime | None:
     return given
 
 
-_table = ClockTable()
+def micros(at: datetime) -> int:
+    """Microseconds since 1970 of a moment with its zone."""
+    return (at - _EPOCH) // _MICROSECOND
 
 
-def use(table: ClockTable) -> None:
-    """Run by this table from now on."""
-    global _table
-    _table = table
+def moment(us: int) -> datetime:
+    """The moment in UTC."""
+    return _EPOCH + us * _MICROSECOND
 
 
-def now() -> datetime:
-    """The moment, in UTC."""
-    return _table.at(datetime.now(UTC)).astimezone(UTC)
-
-
-def speed() -> float:
-    """How many seconds of the service pass in a real one."""
-    return _table.speed
-
-
-def at_text(at: datetime) -> str:
-    """A moment in UTC, always of the same length, so that texts sort as moments do."""
-    return at.astimezone(UTC).isoformat(timespec="microseconds")
-
-
-def to_millisecond(at: datetime) -> datetime:
-    """The moment as :func:`moment_text` writes it."""
-    return at.replace(microsecond=at.microsecond // 1000 * 1000)
-
-
-def moment_text(at: datetime) -> str:
+def moment_text(us: int) -> str:
     """RFC 3339 in UTC, to the millisecond."""
-    return at.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return moment(us).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def from_text(text: str) -> int:
+    """Microseconds of a moment as :func:`moment_text` writes it."""
+    return micros(datetime.fromisoformat(text))

@@ -1,102 +1,116 @@
-"""Closed roads of one worker: made, ended, and told to its desks."""
+"""Closed roads: drawn by the centre, laid on the network that this worker has."""
 
+import json
 import logging
-from collections.abc import Sequence
-from datetime import datetime
+from collections.abc import Mapping, Sequence
 from typing import Any
-from uuid import uuid4
 
 from ideal_dispatch.errors import IdealError, InputError
-from ideal_dispatch.service import clock
-from ideal_dispatch.service.audit.closures import Closure
-from ideal_dispatch.service.audit.record import Entry
-from ideal_dispatch.service.desk.events import Hub
-from ideal_dispatch.service.ledger import Ledger
-from ideal_dispatch.service.solver.pool import SolverPool
-from ideal_dispatch.service.solver.process import SolverLostError
+from ideal_dispatch.service.clock import SECOND, moment_text
+from ideal_dispatch.service.deciding.city import CityView
+from ideal_dispatch.service.errors import ClosesTooMuchError
+from ideal_dispatch.service.messages import Closed
+from ideal_dispatch.service.record.chain import canonical
+from ideal_dispatch.service.record.transaction import ClosureRow, Transaction
 
 log = logging.getLogger(__name__)
 
 MOST = 200
 """Closures that are in force, or will be, at once."""
 
+WHOLE_CITY = 0.2
+"""The share of all edges above which a closure needs ``whole_city``."""
 
-class ClosureBoard:
-    """What is closed, for people and desks; the ledger knows it for calls."""
 
-    def __init__(self, solver: SolverPool, ledger: Ledger, hub: Hub) -> None:
-        self._solver, self._ledger, self._hub = solver, ledger, hub
-        self._told: list[dict[str, Any]] = []  # to the desks, last
+class ClosureLayer:
+    """Which edges closures close in one worker's network, worked out once for each."""
 
-    @property
-    def _network(self) -> str:
-        return self._solver.facts.checksums["network"]
+    def __init__(self, city: CityView) -> None:
+        self._city, self._edges = city, dict[str, tuple[int, ...]]()
 
-    def rows(self) -> list[dict[str, Any]]:
-        """Closures that are in force or will be."""
-        return self._ledger.closures.rows(clock.now(), self._network)
+    def draw(self, kind: str, drawn: Sequence[Any], whole_city: bool) -> tuple[int, ...]:
+        """The edges that a new closure closes, or why it is refused."""
+        edges = tuple(self._city.closed_edges(kind, drawn))
+        share = len(set(edges)) / self._city.edges
+        if share > WHOLE_CITY and not whole_city:
+            raise ClosesTooMuchError(
+                f"{kind}: it closes {100 * share:.0f} % of all roads; draw a smaller one, or send "
+                '"whole_city": true',
+            )
+        return edges
 
-    async def close(
-        self,
-        kind: str,
-        drawn: Sequence[Any],
-        actor: str,
-        *,
-        since: datetime | None,
-        until: datetime | None,
-        reason: str,
-    ) -> dict[str, Any]:
-        """Close what edges, a line or a polygon name; the closure, once it is on record."""
-        now, network = clock.now(), self._network
-        if until is not None and until <= now:
-            raise InputError("until: that moment is over; check it, or leave it out")
-        if len(self.rows()) >= MOST:
-            raise InputError(f"{MOST} closures are known; delete those that are not needed first")
-        edges = await self._solver.ask("closed_edges", kind, drawn)
-        shape = {kind: drawn} if kind != "edges" else {}
-        made = Closure(
-            uuid4().hex, tuple(edges), network, actor, now, since, until, reason, **shape
-        )
-        body = {"closure": made.plain(), "actor": actor}
-        await self._ledger.write(Entry("closure", "", body, at=now, id=made.id))
-        self.tell()
-        return made.row(clock.now(), network)
+    def edges(self, row: ClosureRow) -> tuple[int, ...]:
+        """The edges of a closure here; none where its roads are not known on this network."""
+        found = self._edges.get(row.id)
+        if found is None:
+            found = self._edges[row.id] = self._laid(row)
+            while len(self._edges) > 2 * MOST:
+                del self._edges[next(iter(self._edges))]
+        return found
 
-    async def end(self, closure_id: str, actor: str) -> bool:
-        """Open it again; whether there was one."""
-        if self._ledger.closures.get(closure_id) is None:
-            return False
-        body = {"ended": closure_id, "actor": actor}
-        await self._ledger.write(Entry("closure", "", body, at=clock.now()))
-        self.tell()
-        return True
+    def _laid(self, row: ClosureRow) -> tuple[int, ...]:
+        shape = json.loads(row.shape)
+        if shape["network"] == self._city.facts.checksums["network"]:
+            return tuple(shape["edges"])
+        kind = "line" if shape["line"] else "polygon"
+        if not shape[kind]:  # edges of another network say nothing here
+            return ()
+        try:
+            return tuple(self._city.closed_edges(kind, shape[kind]))
+        except IdealError as error:
+            log.warning("closure %s closes nothing here: %s", row.id, error)
+            return ()
 
-    def tell(self) -> None:
-        """Let the desks know the closures, unless they do; some begin or end by the clock."""
-        known = self.rows()
-        if known != self._told:
-            self._hub.publish("closures", known)
-        self._told = known
+    def laid(self, rows: Sequence[ClosureRow]) -> tuple[Closed, ...]:
+        """Closures in force, for a decision."""
+        return tuple(
+            Closed(row.id, json.loads(row.shape)["reason"], edges)
+            for row in rows if (edges := self.edges(row))
+        )  # fmt: skip
 
-    async def follow(self) -> None:
-        """Do what is to be done now and then."""
-        self._ledger.closures.forget(clock.now())
-        await self._lay()
-        self.tell()
+    def plain(self, row: ClosureRow, now: int) -> dict[str, Any]:
+        """A closure for the API."""
+        shape, edges = json.loads(row.shape), self.edges(row)
+        return {
+            "id": row.id, "from": _text(row.since), "until": _text(row.until),
+            "reason": shape["reason"], "by": shape["by"], "at": shape["at"],
+            "edges": list(edges), "line": shape["line"], "polygon": shape["polygon"],
+            "active": bool(edges) and row.active(now),
+        }  # fmt: skip
 
-    async def _lay(self) -> None:
-        """Find the edges of what was drawn on another network: the files of a city change."""
-        network = self._network
-        for one in self._ledger.closures:
-            drawn = one.line or one.polygon
-            if one.network == network or drawn is None:
-                continue
-            try:
-                kind = "line" if one.line else "polygon"
-                edges = await self._solver.ask("closed_edges", kind, drawn)
-            except SolverLostError:
-                return  # later
-            except IdealError as error:
-                log.warning("closure %s closes nothing here: %s", one.id, error)
-                edges = []
-            self._ledger.closures.lay(one, edges, network)
+
+def close(
+    tx: Transaction,
+    id: str,  # noqa: A002
+    shape: Mapping[str, Any],
+    since: int | None,
+    until: int | None,
+) -> ClosureRow:
+    """Close roads; the same closure again changes nothing."""
+    known = tx.closures()
+    same = next((row for row in known if row.id == id), None)
+    if same is not None:
+        return same
+    if until is not None and until <= tx.now:
+        late_s = (tx.now - until) / SECOND
+        raise InputError(f"until: that moment passed {late_s:.0f} s ago; check it, or leave it out")
+    if len(known) >= MOST:
+        raise InputError(f"{MOST} closures are known; delete those that are not needed first")
+    row = ClosureRow(id, canonical({**shape, "at": moment_text(tx.now)}), since, until)
+    tx.put_closure(row)
+    tx.log("closure", "", {"closed": id, "actor": shape["by"]})
+    return row
+
+
+def end(tx: Transaction, id: str, actor: str) -> bool:  # noqa: A002
+    """Open roads again; whether they were closed."""
+    row = next((row for row in tx.closures() if row.id == id), None)
+    if row is None:
+        return False
+    tx.put_closure(ClosureRow(row.id, row.shape, row.since, row.until, tx.now))
+    tx.log("closure", "", {"ended": id, "actor": actor})
+    return True
+
+
+def _text(at: int | None) -> str | None:
+    return None if at is None else moment_text(at)

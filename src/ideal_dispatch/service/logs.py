@@ -49,7 +49,7 @@ def configure(level: str) -> None:
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level.upper())
-    for name in ("uvicorn", "uvicorn.error", "uvicorn.access"):
+    for name in ("uvicorn", "uvicorn.error"):  # access has its line by the application
         logger = logging.getLogger(name)
         logger.handlers.clear()
         logger.propagate = True

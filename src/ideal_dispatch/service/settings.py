@@ -1,4 +1,4 @@
-"""What the service is told: one TOML file and a few environment variables.
+"""The settings of the service: one TOML file and a few environment variables.
 
 Secrets come from the environment or from files of their own, never from the
 TOML. This is the only module of the package that reads the environment.
@@ -24,9 +24,8 @@ from ideal_dispatch.service.clock import ClockTable
 from ideal_dispatch.toml_tables import built, complaints_about, read_toml, require
 
 CONFIG = "IDEAL_CONFIG"
-DATABASE_URL, ROUTER_KEY, WEATHER_KEY, TOKENS, WEBHOOK_SECRETS = (
+DATABASE_URL, ROUTER_KEY, WEATHER_KEY, TOKENS = (
     "IDEAL_DATABASE_URL", "IDEAL_ROUTER_KEY", "IDEAL_WEATHER_KEY", "IDEAL_TOKENS",
-    "IDEAL_WEBHOOK_SECRETS",
 )  # fmt: skip
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
@@ -48,7 +47,7 @@ LANGUAGES = ("en", "zh-Hant")
 
 @dataclass(frozen=True, slots=True)
 class Server(Checked):
-    """Limits of answering. ``queue`` calls may wait beyond the ``solvers`` that are being answered.
+    """Limits of answering. ``queue`` calls may wait beyond the one that is being decided.
 
     An answer is due after ``deadline_s``; an advice holds for ``expiry_s``. Calls
     older than ``oldest_call_s`` or further in the future than ``clock_skew_s`` get
@@ -56,7 +55,6 @@ class Server(Checked):
     """
 
     deadline_s: Annotated[float, Range(0.1, 60)] = 2.0
-    solvers: Annotated[int, Range(1, 64, whole=True)] = 2
     queue: Annotated[int, Range(0, 10_000, whole=True)] = 16
     expiry_s: _WithinADay = 120.0
     oldest_call_s: _WithinADay = 900.0
@@ -106,11 +104,14 @@ class CityFiles:
 
 @dataclass(frozen=True, slots=True)
 class ModelFiles:
-    """A directory of ``ideal train``, and optionally what was fitted on a unit log or replays."""
+    """A directory of ``ideal train``, and a file of response times fitted by ``ideal races``.
+
+    ``responses`` left out is ``response_times.json`` of the folder; published spreads where that
+    is not there either.
+    """
 
     folder: str
-    gain: str = ""
-    drift: str = ""
+    responses: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,47 +169,24 @@ StatusOrNone = Literal[
 
 @dataclass(frozen=True, slots=True)
 class UnitsTable(Checked):
-    """Units free at a depot that nobody told about, and when a report is too old to trust.
+    """When a report of units is too old to trust, and what the centre's status codes mean.
 
-    A unit whose position is older than ``position_stale_s`` counts as at its station. Its
-    ``statuses`` are told in plain words or by the codes of a radio system; ``codes`` adds others,
-    "" for one that says nothing of it. Of the units on the road at most ``candidates`` are
-    considered for a call: the nearest.
+    A unit whose position is older than ``position_stale_s`` counts as at its station. ``codes``
+    are the centre's own words for statuses, such as those of its radio, beside ours. Of the units
+    on the road at most ``candidates`` are considered for a call: the nearest.
     """
 
-    default: Annotated[int, Range(0, 1000, whole=True)] = 0
     stale_s: _WithinADay = 900.0
     position_stale_s: _WithinADay = 120.0
-    statuses: Literal["words", "fms", "tetra"] = "words"
     codes: Mapping[str, StatusOrNone] = field(default_factory=dict)
     candidates: Annotated[int, Range(1, 200, whole=True)] = 8
 
 
-WebhookEvent = Literal["recommendation", "response", "reassessment", "reply", "closure", "unit"]
-"""What an address of the centre may be told: kinds of rows in the audit."""
-
-
-@dataclass(frozen=True, slots=True)
-class Webhook(Checked):
-    """An address of the centre that is told of ``events``, signed with the secret of its name."""
-
-    name: str
-    url: str
-    events: tuple[WebhookEvent, ...] = ("recommendation", "reassessment")
-    secret: str = field(default="", repr=False)
-
-    def __post_init__(self) -> None:
-        require(bool(self.url), "url is missing; say where to send")
-        _check_url(self.url)
-        check_fields(self)
-
-
 @dataclass(frozen=True, slots=True)
 class AuditTable:
-    """The database (an address with a password belongs into IDEAL_DATABASE_URL) and the spool."""
+    """The database, whose address belongs into IDEAL_DATABASE_URL if it has a password."""
 
     url: str = ""
-    spool: str = "spool"
     retention_days: int = 0
 
     def __post_init__(self) -> None:
@@ -260,7 +238,6 @@ class ServiceSettings:
     fleet: FleetTable | None = None
     audit: AuditTable = field(default_factory=AuditTable)
     clock: ClockTable = field(default_factory=ClockTable)
-    webhooks: tuple[Webhook, ...] = ()
     tokens: tuple[Token, ...] = ()
     router_key: str = field(default="", repr=False)
     weather_key: str = field(default="", repr=False)
@@ -271,12 +248,12 @@ class ServiceSettings:
     def __post_init__(self) -> None:
         if not self.tokens:
             raise InputError(
-                "no [[tokens]]: nobody could ask; make one with `ideal serve --new-token`"
+                "no [[tokens]]: every request needs one; make one with `ideal serve --new-token`"
             )
-        for table, what in (("tokens", "name"), ("tokens", "sha256"), ("webhooks", "name")):
-            given = [getattr(one, what) for one in getattr(self, table)]
+        for what in ("name", "sha256"):
+            given = [getattr(one, what) for one in self.tokens]
             twice = next((value for value in given if given.count(value) > 1), None)
-            require(twice is None, f"[[{table}]] {what} {twice} is used twice; give each its own")
+            require(twice is None, f"[[tokens]] {what} {twice} is used twice; give each its own")
         if not self.audit.url:
             raise InputError(f"audit.url is missing; give it there or as {DATABASE_URL}")
         if self.traffic.kind == "google" and not self.router_key:
@@ -295,9 +272,8 @@ class ServiceSettings:
                 audit = tables.setdefault("audit", {})
                 require(isinstance(audit, dict), "[audit] must be a table of keys")
                 audit["url"] = environment[DATABASE_URL]
-            webhooks = _webhooks(tables.pop("webhooks", []), environment.get(WEBHOOK_SECRETS, ""))
             return built(
-                cls, tables, "", tokens=tokens, webhooks=webhooks,
+                cls, tables, "", tokens=tokens,
                 router_key=environment.get(ROUTER_KEY, ""),
                 weather_key=environment.get(WEATHER_KEY, ""),
                 path=os.fspath(path), folder=Path(path).resolve().parent, demo=False,
@@ -311,9 +287,9 @@ class ServiceSettings:
     def invents(self) -> bool:
         """Whether calls are invented from the start: on the embedded city by the wall's clock.
 
-        One with a clock of its own lives by calls that are told to it.
+        On one with a simulated clock a player lives, who owns calls and units.
         """
-        return self.demo and self.clock.origin is None
+        return self.demo and not self.clock.simulated
 
     @property
     def database_url(self) -> str:
@@ -327,7 +303,7 @@ class ServiceSettings:
     def checksum(self) -> str:
         """A hash of everything that shapes an advice; no secret enters."""
         shown = asdict(replace(self, tokens=self.tokens[:1]))
-        for aside in ("tokens", "router_key", "weather_key", "audit", "path", "folder", "webhooks"):
+        for aside in ("tokens", "router_key", "weather_key", "audit", "path", "folder"):
             del shown[aside]
         if not self.city.territories:
             del shown["city"]["territories"]
@@ -349,7 +325,7 @@ def hand_down(path: str) -> None:
 
 
 def notify_socket() -> str:
-    """Where systemd waits to be told that the service is ready; empty where nobody does."""
+    """The socket on which systemd waits for the service to be ready; empty without systemd."""
     return os.environ.get("NOTIFY_SOCKET", "")
 
 
@@ -374,21 +350,6 @@ def _tokens(tables: Any, environment: str) -> tuple[Token, ...]:
         name, role, digest = [*part.split(":", 2), "", ""][:3]
         table = {"name": name, "role": role, "sha256": digest}
         found.append(built(Token, table, f"{TOKENS}[{i}]"))
-    return tuple(found)
-
-
-def _webhooks(tables: Any, environment: str) -> tuple[Webhook, ...]:
-    """Those of the file, each with its secret: name:secret in the environment, by blanks."""
-    require(isinstance(tables, list), "[[webhooks]] must be a list of tables")
-    secrets = dict(part.partition(":")[::2] for part in environment.split())
-    found = []
-    for i, table in enumerate(tables):
-        name = table.get("name", "") if isinstance(table, Mapping) else ""
-        require(
-            bool(secrets.get(name)),
-            f"webhooks[{i}]: no secret of {name!r} in {WEBHOOK_SECRETS}; give it as name:secret",
-        )
-        found.append(built(Webhook, table, f"webhooks[{i}]", secret=secrets[name]))
     return tuple(found)
 
 

@@ -1,4 +1,4 @@
-"""Who asks: bearer tokens of 256 random bits, of which only hashes are stored."""
+"""Bearer tokens of 256 random bits, of which only hashes are stored."""
 
 import hashlib
 import hmac
@@ -15,7 +15,7 @@ _MANY = 10_000  # addresses whose failures are remembered
 
 
 class NotKnownError(IdealError):
-    """No token, or one that nobody has."""
+    """No token, or one that is not configured."""
 
 
 class TooManyFailuresError(IdealError):
@@ -33,19 +33,19 @@ def digest(token: str) -> str:
     return hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-class Doorkeeper:
-    """Recognises tokens in constant time; slows down who guesses.
+class TokenAuthenticator:
+    """Recognises tokens in constant time; slows down clients that guess.
 
-    A valid token is always let in, also from an address that failed before:
-    nobody can lock a dispatch centre out by guessing from its network.
+    A valid token is always accepted, also from an address that failed before: guessing from a
+    dispatch centre's network cannot lock the centre out.
     """
 
     def __init__(self, tokens: Sequence[Token]) -> None:
         self._tokens = tuple(tokens)
         self._failed: OrderedDict[str, list[float]] = OrderedDict()
 
-    def who(self, token: str | None, address: str) -> Token:
-        """Whose token it is, or the error to answer with."""
+    def authenticate(self, token: str | None, address: str) -> Token:
+        """The configured token that was presented, or the error to answer with."""
         how = "send `Authorization: Bearer …` with one that is configured"
         if token is None:
             raise NotKnownError(f"no token; {how}")

@@ -1,6 +1,7 @@
 """One call, one decision: for people, for programs, and with what can go wrong."""
 
 import json
+import re
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -12,10 +13,10 @@ from ideal_dispatch import RoadNetwork
 from ideal_dispatch.cities import harbour_city
 from ideal_dispatch.cli import decide as command
 from ideal_dispatch.cli.help import described
-from ideal_dispatch.dispatch import Decision, Situation
+from ideal_dispatch.dispatch import Answer, Decision, Situation
 from ideal_dispatch.dispatch.ideal import Ideal
 from ideal_dispatch.dispatch.policy_tables import threshold_from
-from ideal_dispatch.errors import IdealError, InputError, PolicyError
+from ideal_dispatch.errors import FileFormatError, IdealError, InputError, PolicyError
 from ideal_dispatch.forecast.response_time import Effects, ResponseModel
 from tests.unit.cli.test_network_command import ideal
 from tests.unit.dispatch.worlds import (
@@ -31,6 +32,7 @@ from tests.unit.dispatch.worlds import (
 )
 
 decide, _, _ = described(command.decide)
+HERE = {"time_zone": "Asia/Hong_Kong", "country": "HK"}
 
 
 @pytest.fixture(scope="module")
@@ -60,52 +62,61 @@ def told(town: Path, grid: RoadNetwork) -> dict[str, Any]:
     }
 
 
-def test_the_answer_for_programs_is_the_policys(
+def _said(capsys: pytest.CaptureFixture[str], **options: Any) -> dict[str, Any]:
+    """The answer of a call for programs."""
+    decide(**options, json=True)
+    found: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return found
+
+
+def test_the_answer_for_programs_is_that_of_the_policy(
     told: dict[str, Any], town: Path, grid: RoadNetwork, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    more: dict[str, Any] = {
-        "drift_folder": town / "drift",
-        "gain_file": town / "gain.json",
-        "cost": 0.001,
-    }
-    decide(**told, **more, depot=["D0=1", "D2 = 0"], json=True)
-    answer = json.loads(capsys.readouterr().out)
-    call = situation(grid, 65, (1, 2, 0))
-    policy = Ideal(random_model(grid), GAIN, random_drift(grid), threshold_from({"cost": 0.001}))
+    more: dict[str, Any] = {"drift_folder": town / "drift", "cost": 0.001}
+    said = _said(capsys, **told, **more, depot=["D0=1", "D2 = 0"])
+    call, rule = situation(grid, 65, (1, 2, 0)), threshold_from({"cost": 0.001})
+    policy = Ideal(random_model(grid), None, random_drift(grid), rule, time_limit_s=None)
     made = policy.decide(call, None)  # type: ignore[arg-type]
-    said = answer["decision"]
-    assert said["send_second"] == made.send_second
-    assert said["advice"] == ("send_second" if made.send_second else "primary_only")
-    assert said["score_s"] == pytest.approx(made.score_s)
-    assert said["threshold_s"] == pytest.approx(made.threshold_s)
-    assert said["reason"] == made.reason
-    assert said["primary"]["depot"] == call.stations[made.primary.station].depot.name
-    assert made.second is not None
-    assert said["second"]["edges"] == made.second.path.edges.tolist()
-    assert said["details"]["times_from"] == "corrected quotes"
-    assert "with 3 units free it costs" in said["threshold"]
-    assert [one["units"] for one in answer["stations"]] == [1, 2, 0]
-    assert answer["stations"][2]["quote"] is None
-    assert answer["incident"]["node"] == 65
-    assert "could plausibly" in answer["explanation"]
+    own = Answer.of(made, rule, call.reasons, ResponseModel.published()).to_dict()
+    assert {name: said[name] for name in said if name != "why"} == {
+        name: own[name] for name in own if name != "why"
+    }
+    assert said["why"]["threshold"] == own["why"]["threshold"]
 
 
 def test_the_answer_for_people(told: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> None:
     decide(**told, threshold="always")
     shown = capsys.readouterr()
     text = " ".join(shown.out.split())
-    assert "Send a second ambulance" in text
-    assert "goes too" in text
-    assert "The call: node 65, Mon 08 May 2023 08:10" in text
-    assert "a second ambulance always goes" in text
-    assert "times from quotes, spread from published spreads" in text
-    assert "points by waalewijn-2001" in text
-    assert "could plausibly" in text
+    assert "node 65, Mon 08 May 2023 08:10" in text
+    assert text.count("arrives in") == 2
+    assert "optimistic gap" in text
     assert "Street" in text
     assert max(map(len, shown.out.splitlines())) <= 80
     assert "unlike anything in training" in shown.err
+    assert "published" in shown.err
     decide(**told, threshold="900")
     assert "stays; it would go" in " ".join(capsys.readouterr().out.split())
+
+
+def test_both_arrivals_are_printed_as_programs_get_them(
+    told: dict[str, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The same order, the same seconds, and the parts add up as printed."""
+    for node in range(3, 120, 6):
+        for sent in (None, "D1"):
+            asked = told | {"node": node, "primary": sent, "policy": "router-dual"}
+            said = _said(capsys, **asked)
+            known = [round(said[unit]["arrival"]["expected_s"]) for unit in ("primary", "second")]
+            decide(**asked)
+            shown = re.findall(
+                r"arrives in (\d+):(\d\d) \(turnout (\d+):(\d\d) \+ drive (\d+):(\d\d)\)",
+                " ".join(capsys.readouterr().out.split()).replace("│ │ ", ""),
+            )
+            times = [[60 * int(m) + int(s) for m, s in zip(one[::2], one[1::2], strict=True)]
+                     for one in shown]  # fmt: skip
+            assert [one[0] for one in times] == known
+            assert all(whole == turnout + drive for whole, turnout, drive in times)
 
 
 def test_by_region(
@@ -117,10 +128,9 @@ def test_by_region(
     for depot in ("D2", "D0"):
         file.write_text(f"node,depot\n65,{depot}\n")
         with pytest.warns(UserWarning, match="119 of 120 nodes in no territory"):
-            decide(**told, policy="region", territories_file=file, json=True)
-        said = json.loads(capsys.readouterr().out)["decision"]
+            said = _said(capsys, **told, policy="region", territories_file=file)
         assert said["primary"]["depot"] == depot
-        assert said["reason"] == f"{depot}: its territory"
+        assert said["second"] is None
 
 
 @pytest.mark.parametrize("policy", ["ideal", "router", "router-dual", "interval"])
@@ -132,36 +142,32 @@ def test_a_forecast_at_its_bound_is_no_advice(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     bounded_model(grid).save(town / "bounded")
-    told |= {"model_folder": town / "bounded", "traffic_file": None, "policy": policy}
+    told |= {"model_folder": town / "bounded", "traffic_file": None, "policy": policy, **HERE}
     told |= {"threshold": "always"} if policy == "ideal" else {}
-    decide(**told, json=True)
-    answer = json.loads(capsys.readouterr().out)
-    made = answer["decision"]
-    assert (made["advice"], made["send_second"]) == ("no_advice", None)
-    assert [one["code"] for one in answer["remarks"]][:2] == ["forecast_bounded", "unusual_context"]
-    assert made["reason"] == answer["remarks"][0]["words"]
+    said = _said(capsys, **told)
+    assert (said["decision"], said["primary"]) == ("no_advice", None)
+    assert [one["code"] for one in said["degraded"]][:2] == ["forecast_bounded", "unusual_context"]
     decide(**told)
     text = " ".join(capsys.readouterr().out.split())
-    assert "No advice: the forecast is not to be trusted" in text
+    assert "No advice" in text
     assert "Considered: from D" in text
-    assert "goes," not in text
-    assert "goes too" not in text
+    assert "arrives in" not in text
 
 
 def test_a_primary_that_was_sent_and_who_would_be_sooner(
-    told: dict[str, Any], capsys: pytest.CaptureFixture[str]
+    told: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    told |= {"node": 14, "primary": "D1", "depot": ["D1=0"]}
-    decide(**told, json=True)
-    made = json.loads(capsys.readouterr().out)["decision"]
-    assert made["primary"]["depot"] == "D1"
-    sooner = made["sooner_unit"]
-    assert (sooner["depot"], sooner["units"]) == ("D0", 2)
+    log = tmp_path / "response_times.json"
+    ResponseModel(Effects(20.0, 0.1), drive_spread=0.05, slack_s=5.0).save(log)
+    told |= {"node": 14, "primary": "D1", "depot": ["D1=0"], "gain_file": log}
+    said = _said(capsys, **told)
+    assert (said["primary"]["depot"], said["primary"]["chosen_by"]) == ("D1", "cad")
+    sooner = said["sooner_unit"]
+    assert (sooner["depot"], sooner["unit"]) == ("D0", None)
     decide(**told)
-    words = f"D0 is expected {sooner['seconds']:.0f} s sooner than D1, "
-    assert words in " ".join(capsys.readouterr().out.split())
-    decide(**told | {"primary": None}, json=True)
-    assert json.loads(capsys.readouterr().out)["decision"]["sooner_unit"] is None
+    words = f"{sooner['seconds']:.0f} s sooner than D1"
+    assert words in " ".join(capsys.readouterr().out.split()).replace("│ │ ", "")
+    assert _said(capsys, **told | {"primary": None})["sooner_unit"] is None
 
 
 @pytest.mark.parametrize("policy", ["region", "router", "router-dual", "interval", "paper-ideal"])
@@ -176,10 +182,9 @@ def test_other_policies(
         return
     if policy != "paper-ideal":
         told["model_folder"] = None
-    decide(**told, policy=policy, json=True)
-    answer = json.loads(capsys.readouterr().out)["decision"]
-    assert answer["policy"] == policy
-    assert (answer["threshold_s"] is None) == (policy == "router-dual")
+    said = _said(capsys, **told, policy=policy)
+    assert (said["decision"] == "send_second") >= (policy == "router-dual")
+    assert said["primary"]["arrival"]["expected_s"] > 0.0
     decide(**told, policy=policy)
     assert f"Why, by policy {policy}" in capsys.readouterr().out
 
@@ -189,14 +194,12 @@ def test_the_price_of_a_unit_in_a_fleet(
 ) -> None:
     file = tmp_path / "fleet.toml"
     file.write_text("[fleet]\nunits = { D0 = 3, D1 = 3, D2 = 3 }\ncalls_per_day = 60\n")
-    decide(**told, fleet_file=file, json=True)
-    said = json.loads(capsys.readouterr().out)["decision"]
-    assert said["cost"]["lives"] == said["details"]["cost"] > 0.0
-    assert said["cost"]["hold_s"] > 0.0
-    assert "it costs the others" in said["threshold"]
-    decide(**told, json=True)
-    fixed = json.loads(capsys.readouterr().out)["decision"]
-    assert fixed["cost"] == {"lives": 0.001, "hold_s": None}
+    cost = _said(capsys, **told, fleet_file=file)["why"]["cost"]
+    assert cost["lives"] > 0.0
+    assert cost["hold_s"] > 0.0
+    assert cost["source"] == "fleet"
+    fixed = _said(capsys, **told)["why"]["cost"]
+    assert fixed == {"lives": 0.001, "hold_s": None, "source": "fixed"}
     with pytest.raises(InputError, match="--fleet says what a second costs: leave out --threshold"):
         decide(**told, fleet_file=file, cost=0.1)
     file.write_text("[flete]\n")
@@ -210,8 +213,8 @@ def test_a_policy_of_ones_own_keeps_its_threshold(
     monkeypatch.syspath_prepend(Path(__file__).parents[3] / "examples" / "own_policy")
     for threshold, expected_s in ((None, -45.0), ("7", 7.0)):
         kind = "my_dispatch.policies:CloseRace"
-        decide(**told, threshold=threshold, policy=kind, json=True)
-        assert json.loads(capsys.readouterr().out)["decision"]["threshold_s"] == expected_s
+        said = _said(capsys, **told, threshold=threshold, policy=kind)
+        assert said["why"]["threshold"]["seconds"] == expected_s
 
 
 class Faulty:
@@ -234,25 +237,32 @@ def test_a_place_by_coordinates(
     told: dict[str, Any], grid: RoadNetwork, capsys: pytest.CaptureFixture[str]
 ) -> None:
     del told["node"]
-    decide(**told, lon=float(grid.lon[30]) + 1e-5, lat=float(grid.lat[30]), json=True)
-    assert json.loads(capsys.readouterr().out)["incident"]["node"] == 30
+    said = _said(capsys, **told, lon=float(grid.lon[30]) + 1e-5, lat=float(grid.lat[30]))
+    assert said["location"]["node"] == 30
 
 
 def test_without_traffic_the_model_stands_in_for_the_router(
     told: dict[str, Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    told |= {"traffic_file": None, "at": "2024-03-05T18:00+08:00"}
-    decide(**told, json=True)
-    answer = json.loads(capsys.readouterr().out)
-    assert answer["decision"]["details"]["times_from"] == "forecast"
-    assert answer["stations"][0]["quote"]["fell_back"] == "no live traffic: the model's own times"
-    assert answer["stations"][0]["quote"]["optimistic_s"] is None
-    assert [one["code"] for one in answer["remarks"]] == ["unusual_context", "no_live_traffic"]
-    assert answer["remarks"][-1]["standing"]
+    told |= {"traffic_file": None, "at": "2024-03-05T18:00+08:00", **HERE}
+    said = _said(capsys, **told)
+    assert said["why"]["seconds_from"] == "forecast"
+    codes = [(one["code"], one["also"]) for one in said["degraded"]]
+    assert codes == [("unusual_context", []), ("published_spreads", ["no_live_traffic"])]
+    assert said["degraded"][-1]["standing"]
     decide(**told | {"at": None})
-    first, second = capsys.readouterr().err.splitlines()
-    assert "unlike anything in training" in first
-    assert "no live traffic: the model's own times" in second
+    assert len(capsys.readouterr().err.splitlines()) == 2
+
+
+def test_ones_own_network_needs_its_clock_and_holidays(
+    told: dict[str, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With recorded traffic they are known."""
+    del told["traffic_file"]
+    for missing in HERE:
+        with pytest.raises(InputError, match="--time-zone and --country"):
+            decide(**told | HERE | {missing: None})
+    assert _said(capsys, **told, **HERE)["primary"] is not None
 
 
 def test_the_embedded_city_needs_no_options(tmp_path: Path) -> None:
@@ -263,27 +273,25 @@ def test_the_embedded_city_needs_no_options(tmp_path: Path) -> None:
     assert "node 700" in done.stdout
 
 
-def test_the_embedded_city_takes_another_model(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_the_embedded_city_takes_another_model_and_other_response_times(
+    town: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     random_model(harbour_city().network).save(tmp_path / "model")
-    decide(model_folder=tmp_path / "model", seed=4, json=True)
-    said = json.loads(capsys.readouterr().out)["decision"]["details"]
-    assert said["spread_from"] == "published spreads"
+    asked = {"model_folder": tmp_path / "model", "seed": 4}
+    published = _said(capsys, **asked)
+    assert published["degraded"][-1]["code"] == "published_spreads"
     GAIN.save(tmp_path / "model" / "gain.json")
-    decide(model_folder=tmp_path / "model", seed=4, json=True)
-    own = json.loads(capsys.readouterr().out)["decision"]["details"]["spread_from"]
-    assert own == "replays", "a gain beside the model is the model's own"
-    ResponseModel.published().save(tmp_path / "model" / "response_times.json")
-    decide(model_folder=tmp_path / "model", seed=4, json=True)
-    own = json.loads(capsys.readouterr().out)["decision"]["details"]["spread_from"]
-    assert own == "published spreads", "what a log says goes before what replays say"
-    GAIN.save(tmp_path / "gain.json")
-    said = []
-    for gain in (None, tmp_path / "gain.json"):
-        decide(gain_file=gain, seed=4, json=True)
-        said.append(json.loads(capsys.readouterr().out)["decision"]["details"]["spread_s"])
-    assert said[0] != said[1], "a gain that is given goes before the city's own"
+    assert _said(capsys, **asked) == published, "a gain of replays says nothing here"
+    quick = ResponseModel(Effects(5.0, 0.1), source="a log of ours", rows=100)
+    quick.save(tmp_path / "model" / "response_times.json")
+    own = _said(capsys, **asked)
+    assert own["primary"]["arrival"]["turnout_s"] < 10.0
+    assert "published_spreads" not in {one["code"] for one in own["degraded"]}
+    ResponseModel.published().save(tmp_path / "given.json")
+    given = _said(capsys, **asked, gain_file=tmp_path / "given.json")
+    assert given == published, "times that are given go before those beside the model"
+    with pytest.raises(FileFormatError, match=r"gain\.json.*ideal races"):
+        decide(**asked, gain_file=town / "gain.json")
 
 
 def test_the_embedded_city_with_other_depots_and_another_clock(tmp_path: Path) -> None:
@@ -331,9 +339,13 @@ def test_the_embedded_city_with_other_depots_and_another_clock(tmp_path: Path) -
         ({"threshold": "nan"}, "^threshold nan: seconds"),
         ({"depots_file": None}, "--network needs --depots"),
         ({"model_folder": None}, "--policy ideal needs a trained model"),
-        ({"model_folder": None, "traffic_file": None, "policy": "router"}, "no travel times: give"),
+        (
+            {"model_folder": None, "traffic_file": None, "policy": "router", **HERE},
+            "no travel times: give",
+        ),
         ({"drift_folder": "model"}, "forecasts travel times, not the drift of quotes"),
         ({"gain_file": "town.network"}, "town.network: "),
+        ({"gain_file": "gain.json"}, "gain.json: a gain fitted on replays"),
         ({"trace_gap": True, "policy": "router"}, "^--trace-gap: policy router makes no scenario"),
         (
             {"trace_gap": True, "depot": ["D0=1", "D1=0", "D2=0"]},
@@ -356,10 +368,8 @@ def test_a_trace_tells_every_step(
 ) -> None:
     lon, lat = float(grid.lon[65]), float(grid.lat[65])
     asked = {name: value for name, value in told.items() if name != "node"}
-    decide(**asked, lon=lon, lat=lat, json=True)
-    plain = json.loads(capsys.readouterr().out)
-    decide(**asked, lon=lon, lat=lat, json=True, trace=True)
-    answer = json.loads(capsys.readouterr().out)
+    plain = _said(capsys, **asked, lon=lon, lat=lat)
+    answer = _said(capsys, **asked, lon=lon, lat=lat, trace=True)
     steps = answer.pop("trace")
     assert answer == plain, "the answer is the same, and has no trace unless asked for"
     assert [step["step"] for step in steps] == [
@@ -370,7 +380,7 @@ def test_a_trace_tells_every_step(
     assert steps[2]["node"] == 65
     assert steps[2]["distance_m"] == 0.0
     decision = steps[-2]
-    assert decision["send_second"] == answer["decision"]["send_second"]
+    assert decision["send_second"] == (answer["decision"] == "send_second")
     assert {one["step"] for one in decision["steps"]} >= {"forecast", "gap search", "threshold"}
     assert sum(one["seconds"] for one in decision["steps"]) <= decision["seconds"]
 
@@ -383,9 +393,8 @@ def test_the_gap_is_searched_once(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     searched = count_searches(monkeypatch)
-    decide(**told, policy=policy, json=True, trace=True)
-    answer = json.loads(capsys.readouterr().out)
-    assert "could plausibly" in answer["explanation"]
+    answer = _said(capsys, **told, policy=policy, trace=True)
+    assert answer["why"]["gap"] is not None
     assert len(searched) == 1
     assert json.dumps(answer["trace"]).count('"step": "gap search"') == 1
 
@@ -406,18 +415,17 @@ def test_a_trace_is_readable_in_eighty_columns(
 def test_a_trace_of_algorithm_2(
     told: dict[str, Any], policy: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    asked = told | {"policy": policy, "json": True, "seed": 3, "primary": "D2"}
-    decide(**asked)
-    plain = json.loads(capsys.readouterr().out)
-    decide(**asked, trace_gap=True)
-    answer = json.loads(capsys.readouterr().out)
+    asked = told | {"policy": policy, "seed": 3, "primary": "D2"}
+    plain = _said(capsys, **asked)
+    answer = _said(capsys, **asked, trace_gap=True)
     rows = answer.pop("algorithm_2")
-    assert answer["decision"]["primary"] == plain["decision"]["primary"]
-    assert answer["decision"]["send_second"] == plain["decision"]["send_second"]
+    assert answer["primary"] == plain["primary"]
+    assert answer["decision"] == plain["decision"]
+    gap = answer["why"]["gap"]
     if policy == "paper-ideal":
-        assert rows[-1]["gap_s"] == answer["decision"]["score_s"], "the very search that decided"
+        assert rows[-1]["gap_s"] == pytest.approx(gap["lower_s"], abs=1e-3), "the very search"
     else:
-        assert rows[-1]["gap_s"] <= answer["decision"]["details"]["gap_upper_s"] + 1e-3
+        assert rows[-1]["gap_s"] <= gap["upper_s"] + 1e-3
     assert [row["k"] for row in rows] == list(range(len(rows)))
     assert len(rows) > 1
     assert rows[0]["f_s"] > rows[-1]["f_s"], "it finds something here"
@@ -438,8 +446,7 @@ def test_fruitless_restarts_of_algorithm_2_are_printed_as_two_rows(
     told: dict[str, Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
     asked = told | {"policy": "paper-ideal", "seed": 3, "primary": "D2", "node": 99}
-    decide(**asked, trace_gap=True, json=True)
-    rows = json.loads(capsys.readouterr().out)["algorithm_2"]
+    rows = _said(capsys, **asked, trace_gap=True)["algorithm_2"]
     assert len(rows) == 51, "every metric that was drawn leads to the primary's path"
     assert all(row["f_s"] == 0.0 for row in rows)
     decide(**asked, trace_gap=True)
@@ -462,11 +469,14 @@ def test_units_on_the_road(capsys: pytest.CaptureFixture[str]) -> None:
     city = harbour_city()
     near = int(city.network.tail[np.flatnonzero(city.network.head == 700)[0]])
     place = f"{city.network.lon[near]},{city.network.lat[near]}"
-    decide(node=700, on_road=[f"A7={place}"], json=True, seed=4)
-    answer = json.loads(capsys.readouterr().out)
-    assert answer["decision"]["primary"]["depot"] == "A7"
-    decide(node=700, on_road=[f"A7={place}"], depot=["A7=0"], json=True, seed=4)
-    assert json.loads(capsys.readouterr().out)["decision"]["primary"]["depot"] != "A7"
+    said = _said(capsys, node=700, on_road=[f"A7={place}"], seed=4)
+    assert said["primary"]["unit"] == "A7"
+    assert said["primary"]["start"]["on_road"]
+    others = _said(capsys, node=700, on_road=[f"A7={place}"], depot=["A7=0"], seed=4)
+    assert others["primary"]["unit"] is None
+    sent = _said(capsys, node=700, on_road=[f"A7={place}"], primary="A7", seed=4)
+    assert (sent["primary"]["unit"], sent["primary"]["chosen_by"]) == ("A7", "cad")
+    assert [row["unit"] for row in sent["considered"]].count("A7") == 1
     for text in ("A7", "A7=1", "=1,2", "A7=a,b"):
         with pytest.raises(InputError, match=f"--on-road {text}: write it as UNIT=LON,LAT"):
             decide(node=700, on_road=[text])
@@ -478,8 +488,8 @@ def test_kinds_of_units(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     asked = {"node": 700, "primary": "Kelp Point", "gain_file": tmp_path / "response_times.json"}
     expected = []
     for kind in (None, ["Kelp Point=medic"]):
-        decide(**asked, kind=kind, json=True, seed=4)
-        expected.append(json.loads(capsys.readouterr().out)["decision"]["details"]["primary_s"])
+        said = _said(capsys, **asked, kind=kind, seed=4)
+        expected.append(said["primary"]["arrival"]["expected_s"])
     assert expected[0] - expected[1] == pytest.approx(30.0, abs=0.2)
     with pytest.raises(InputError, match="--kind medic: write it as NAME=KIND"):
         decide(**asked, kind=["medic"])
@@ -489,9 +499,8 @@ def test_kinds_of_units(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
 
 def _driven(told: dict[str, Any], capsys: pytest.CaptureFixture[str], *closed: str) -> set[int]:
     """The edges of both routes of an answer."""
-    decide(**told, threshold="always", json=True, closed=list(closed) or None)
-    said = json.loads(capsys.readouterr().out)["decision"]
-    return {*said["primary"]["edges"], *said["second"]["edges"]}
+    said = _said(capsys, **told, threshold="always", closed=list(closed) or None)
+    return {edge for unit in ("primary", "second") for edge in said[unit]["route"]["edges"]}
 
 
 @pytest.mark.parametrize("traffic", [True, False])
@@ -501,6 +510,7 @@ def test_closed_roads_are_driven_around(
 ) -> None:  # fmt: skip
     if not traffic:
         del told["traffic_file"]
+        told |= HERE
     one, two = sorted(_driven(told, capsys))[3:5]
     assert not _driven(told, capsys, f"{one}, {two}") & {one, two}
     line = {"type": "LineString", "coordinates": grid.polyline(one).tolist()}

@@ -16,7 +16,7 @@ import pytest
 
 from benchmarks.ports import free_port
 from ideal_dispatch.service.clock import ClockTable
-from ideal_dispatch.service.desk.demo import demo, living
+from ideal_dispatch.service.demo import demo, living
 from tests.service_town import PATIENCE_S
 
 IDEAL = str(Path(sys.executable).with_name("ideal"))
@@ -62,25 +62,25 @@ def test_a_living_city_leaves_a_person_time_to_answer(
 
 def test_the_embedded_city_waits_for_one_that_is_started_beside_it(tmp_path: Path) -> None:
     with _serving(tmp_path, "--speed", "120") as (client, token, _):
-        assert (_get(client, "/v1/city")["clock"]["speed"], _get(client, "/v1/fleet/units")) == (
+        assert (_get(client, "/v1/city")["clock"]["speed"], _get(client, "/v1/units")) == (
             120.0, [],
         )  # fmt: skip
         city = ("simulate", "--url", str(client.base_url), "--token", token, "--seed", "2")
         done = ideal(*city, "--minutes", "2")
         assert done.returncode == 0, done.stderr
-        assert len(_get(client, "/v1/fleet/units")) == 11
+        assert len(_get(client, "/v1/units")) == 11
 
 
 def test_the_embedded_city_lives_as_long_as_the_service(tmp_path: Path) -> None:
     with _serving(tmp_path, "--simulate", "--speed", "120") as (client, _, process):
 
         def works() -> bool:
-            found = _get(client, "/v1/fleet/units")
+            found = _get(client, "/v1/units")
             return len(found) == 11 and any(one["call_id"] for one in found)
 
         _wait(works)
         assert _get(client, "/v1/city")["clock"]["speed"] == 120.0
-        assert _get(client, "/v1/city")["units"] == "fleet"
+        assert _get(client, "/v1/city")["units_known"]
         assert not _get(client, "/v1/simulated-calls")["running"]
         calls = _get(client, "/v1/recommendations")
         assert all(one["call_id"].startswith("L2-") for one in calls)

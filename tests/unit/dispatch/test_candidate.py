@@ -1,16 +1,25 @@
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from ideal_dispatch import RoadNetwork
-from ideal_dispatch.dispatch import Assignment, Decision
-from ideal_dispatch.dispatch.candidate import Candidate, quoted
+from ideal_dispatch import Depot, Path, RoadNetwork
+from ideal_dispatch.dispatch import Assignment, Decision, Ideal, Readiness, observe
+from ideal_dispatch.dispatch.candidate import (
+    ALL_KINDS,
+    Candidate,
+    follows,
+    quoted,
+    routed,
+    second_candidates,
+)
 from ideal_dispatch.dispatch.decision import log_details
 from ideal_dispatch.dispatch.path_pair import differing, overlap, unshared_s
 from ideal_dispatch.dispatch.worth import gain_features
+from ideal_dispatch.network.geodesy import EARTH_RADIUS_M
 from ideal_dispatch.network.time_bounds import TimeBounds
-from tests.unit.dispatch.worlds import situation
+from tests.unit.dispatch.worlds import NODES, situation, world
 
 # 0 → 1 → 2 → 3 along edges 0, 1, 2; a detour 1 → 4 → 2 along edges 3, 4; and 5 → 2 along edge 5
 NETWORK = RoadNetwork.from_arrays(
@@ -60,16 +69,16 @@ def test_features_of_two_candidates() -> None:
 def test_a_quote_is_corrected_by_its_edges(grid: RoadNetwork) -> None:
     call = situation(grid)
     quote, told = call.quote(1), Assignment(1, call.quote(1).path)
-    assert quoted(grid, "router", told, quote, None).expected_s == quote.duration_s
+    assert quoted(grid, "router", told, quote, None).drive_s == quote.duration_s
     way = quoted(grid, "router", told, quote, None)
     assert way.above_s == quote.pessimistic_s - quote.duration_s
     assert way.below_s == quote.duration_s - quote.optimistic_s
     drift = np.linspace(-1.0, 2.0, grid.num_edges)
     corrected = quoted(grid, "router", told, quote, drift)
-    assert corrected.expected_s == pytest.approx(quote.duration_s + drift[quote.path.edges].sum())
+    assert corrected.drive_s == pytest.approx(quote.duration_s + drift[quote.path.edges].sum())
     gone = quoted(grid, "router", told, quote, np.full(grid.num_edges, -1e4))
     least_s = TimeBounds().on(grid, quote.path).least_s.sum()
-    assert gone.expected_s == pytest.approx(least_s), "no quote is faster than can be driven"
+    assert gone.drive_s == pytest.approx(least_s), "no quote is faster than can be driven"
     assert least_s > 0.1 * quote.duration_s
 
 
@@ -86,3 +95,78 @@ def test_what_the_log_says_of_a_pair(grid: RoadNetwork) -> None:
     }  # fmt: skip
     assert not other.same_depot
     assert not other.same_path
+
+
+def _neighbours(network: RoadNetwork) -> tuple[int, int]:
+    """Two ends of a short edge, of which one is on the other's way to node 65."""
+    for edge in np.argsort(network.length_m):
+        one, two = int(network.tail[edge]), int(network.head[edge])
+        path = network.shortest_path(network.free_flow_times_s, one, 65)
+        if len(path) > 5 and path.edges[0] == edge:
+            return one, two
+    raise AssertionError("no such edge")
+
+
+@pytest.mark.parametrize("metres", [0.0, 140.0, 160.0])
+def test_no_second_follows_the_first(grid: RoadNetwork, metres: float) -> None:
+    """Of whatever kind: what starts within 150 m and drives mostly the same roads is no second."""
+    one, two = _neighbours(grid)
+    lon, lat = grid.lon.copy(), grid.lat.copy()
+    lon[two], lat[two] = lon[one], lat[one] + np.degrees(metres / EARTH_RADIUS_M)
+    network = replace(grid, lon=lon, lat=lat)
+    call = situation(grid, 65)
+    starts = [Depot("A", one), Depot("B", two, True), Depot("C", NODES[0])]
+    seen = observe(world(grid), grid, call.incident, call.context, Readiness(starts, [1, 1, 1]))
+    seen = replace(seen, network=network)
+    routes = [quoted(grid, "", routed(seen, n), seen.quote(n), None) for n in seen.available]
+    first, other = routes[0].assignment, routes[1].assignment
+    assert overlap(grid, first.path, other.path) > 0.5
+    assert follows(seen, first, other) == (metres < 150.0)
+    found = second_candidates(seen, routes[0], routes, None, None, None, ALL_KINDS, 1.0)
+    stations = {one.assignment.station for one in found}
+    assert stations == ({2} if metres < 150.0 else {1, 2})
+
+
+def test_without_coordinates_one_node_is_one_place(grid: RoadNetwork) -> None:
+    nowhere = np.full(grid.num_nodes, np.nan)
+    one, two = _neighbours(grid)
+    call = situation(grid, 65)
+    starts = [Depot("A", one), Depot("B", one, True), Depot("C", two, True)]
+    seen = observe(world(grid), grid, call.incident, call.context, Readiness(starts, [1, 1, 1]))
+    bare = replace(seen, network=replace(grid, lon=nowhere, lat=nowhere))
+    ways = [routed(seen, number) for number in range(3)]
+    assert follows(bare, ways[0], ways[1])
+    assert not follows(bare, ways[0], ways[2])
+    made = Ideal(seconds=("other-depot",)).decide(bare, np.random.default_rng(0))
+    assert made.second is not None
+    assert {made.primary.station, made.second.station} in ({0, 2}, {1, 2})
+    assert not follows(seen, ways[0], replace(ways[1], path=_around(grid, ways[0])))
+
+
+def _around(network: RoadNetwork, way: Assignment) -> Path:
+    """Another way between the same ends, on other roads."""
+    rough = network.length_m.copy()
+    rough[way.path.edges] *= 50.0
+    return network.shortest_path(rough, way.path.origin, way.path.destination)
+
+
+def test_the_depots_own_other_route_is_no_second_if_it_is_mostly_the_same(
+    grid: RoadNetwork,
+) -> None:
+    """Whatever ``overlap_limit`` says."""
+    call = situation(grid, 65, (2, 0))
+    quote = call.quote(0)
+    first = quoted(grid, "", routed(call, 0), quote, None)
+    others = [_around(grid, first.assignment)]
+    for edge in quote.path.edges:  # around one road alone
+        rough = grid.length_m.copy()
+        rough[edge] *= 50.0
+        others.append(grid.shortest_path(rough, quote.path.origin, quote.path.destination))
+    shares = []
+    for path in others:
+        shares.append(overlap(grid, quote.path, path))
+        station = replace(call.stations[0], alternative=replace(quote, path=path))
+        seen = replace(call, stations=(station, call.stations[1]))
+        found = second_candidates(seen, first, [first], None, None, None, ALL_KINDS, 1.0)
+        assert bool(found) == (shares[-1] <= 0.5)
+    assert min(shares) <= 0.5 < max(shares) < 1.0

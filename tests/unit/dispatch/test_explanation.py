@@ -69,8 +69,7 @@ def test_the_roads_are_those_of_primary_and_second() -> None:
         assert sum(seconds for _, seconds in ways.advantage_s) == pytest.approx(lead_s)
         alike = made.gap.secondary in (first, second)
         assert (explained.other_way is None) == (alike or abs(made.gap.lower_s) < 0.5)
-        words = "The largest plausible advantage belongs to another way: from "
-        assert (words in str(explained)) == (explained.other_way is not None)
+        assert (f" {explained.other_way}." in str(explained)) == (explained.other_way is not None)
         slow = {road.name for road in explained.stressed}
         assert slow <= {name for path in (first, second) for name, _ in roads(network, path)}
         other_ways += explained.other_way is not None
@@ -84,12 +83,9 @@ def test_a_gap_of_zero_names_no_other_way() -> None:
     for made in zero:
         explained = made.explain()
         assert explained.other_way is None
-        assert "plausibly be even a second sooner within the scenario set." in str(explained)
-        assert "arrive 0 s sooner" not in str(explained)
-        assert "another way" not in str(explained)
+        assert " 0 s" not in str(explained).splitlines()[0]
         assert made.worth is not None
-        words = f"The expected gain of {made.worth.gain_s:.1f} s counts chance beyond that set."
-        assert words in str(explained)
+        assert f"{made.worth.gain_s:.1f} s" in str(explained)
 
 
 def test_another_way_is_told_by_roads_that_the_second_does_not_drive() -> None:

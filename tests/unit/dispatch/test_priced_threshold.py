@@ -136,7 +136,7 @@ def test_what_it_means_in_words(grid: RoadNetwork) -> None:
     assert made.cost.hold_s is not None
     assert made.worth is not None
     lives, saved = (f"{1e4 * one:.2g}" for one in (made.cost.lives, made.worth.survival_gain))
-    assert Answer.of(made, rule).threshold == made.cost.words
+    assert Answer.of(made, rule, (), ResponseModel.published()).threshold == made.cost.words
     assert made.cost.words.endswith(
         f"away for {made.cost.hold_s / 60:.0f} min it costs the others {lives} of 10,000 lives; "
         f"here it saves {saved}"

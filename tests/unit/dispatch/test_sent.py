@@ -66,7 +66,7 @@ def test_a_quoted_path_is_expected_as_quoted(call: Situation) -> None:
     for station in call.available:
         way = sent_candidate(sent(call, station), Assignment(station, call.quote(station).path))
         quote = call.quote(station)
-        assert way.expected_s == quote.duration_s
+        assert way.drive_s == quote.duration_s
         assert way.above_s == quote.pessimistic_s - quote.duration_s
 
 
@@ -74,9 +74,9 @@ def test_a_path_of_its_own_is_expected_by_the_routers_edge_times(call: Situation
     path = another_path(call, 0)
     assert call.router_times_s is not None
     way = sent_candidate(call, Assignment(0, path))
-    assert way.expected_s == path.time_s(call.router_times_s)
+    assert way.drive_s == path.time_s(call.router_times_s)
     quote = call.quote(0)
-    wider = way.expected_s / quote.duration_s
+    wider = way.drive_s / quote.duration_s
     assert way.below_s == pytest.approx(wider * (quote.duration_s - quote.optimistic_s))
 
 
@@ -102,7 +102,7 @@ def test_the_drift_of_its_own_path_counts(grid: RoadNetwork, call: Situation) ->
     assert call.router_times_s is not None
     way = sent_candidate(call, Assignment(0, path), edge_drift_s)
     expected = path.time_s(call.router_times_s) + path.time_s(edge_drift_s)
-    assert way.expected_s == pytest.approx(max(expected, 0.0))
+    assert way.drive_s == pytest.approx(max(expected, 0.0))
 
 
 def test_a_depot_whose_last_unit_was_sent_is_still_asked_about(grid: RoadNetwork) -> None:
@@ -146,7 +146,7 @@ def test_a_router_that_finds_no_way_for_it(call: Situation) -> None:
         call, stations=(lost, *call.stations[1:]), router_times_s=None, sent=Assignment(0, path)
     )
     way = sent_candidate(given, Assignment(0, path))
-    assert way.expected_s == path.time_s(call.network.free_flow_times_s)
+    assert way.drive_s == path.time_s(call.network.free_flow_times_s)
     assert math.isnan(way.above_s)
     made = Ideal(None, GAIN, report_gap=False).decide(given, np.random.default_rng(0))
     assert log_details(made)["first_above_s"] is None

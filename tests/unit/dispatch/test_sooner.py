@@ -63,7 +63,7 @@ def test_a_unit_that_is_sooner_is_named_with_its_lead(grid: RoadNetwork) -> None
     call = sent_from(grid, 1, node=14, units=(2, 1))  # far from D1, near D0
     made = decided(call)
     assert made.sooner is not None
-    assert (made.sooner.depot, made.sooner.units) == ("D0", 2)
+    assert (made.sooner.depot, made.sooner.unit) == ("D0", None)
     assert made.sooner.seconds > LEAST_SOONER_S
     assert made.sooner.probability >= LEAST_SURE
     assert made.primary.station == 1, "it is said beside the advice, and changes nothing"

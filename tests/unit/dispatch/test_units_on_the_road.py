@@ -10,10 +10,10 @@ import pytest
 
 from ideal_dispatch import Depot, RoadNetwork
 from ideal_dispatch.dispatch import Ideal, Incident, Readiness, Situation, observe
+from ideal_dispatch.dispatch.arrival import arrival_of
 from ideal_dispatch.dispatch.candidate import quoted, routed, second_candidates
 from ideal_dispatch.dispatch.forecast_router import ForecastRouter
 from ideal_dispatch.dispatch.scenario_gap import outlook_of, situation_gap
-from ideal_dispatch.dispatch.worth import response_of
 from ideal_dispatch.forecast.response_time import ResponseModel
 from ideal_dispatch.gap.explanation import RoadComparison
 from ideal_dispatch.traffic.source import RouteQuote
@@ -117,7 +117,7 @@ def test_the_gaps_path_is_expected_later_by_it(grid: RoadNetwork) -> None:
         first = quoted(grid, "", primary, about.quote(0), None)
         outlook = outlook_of(about, random_model(grid))
         (found,) = second_candidates(about, first, [], path, outlook, None, ("gap-path",), 1.0)
-        expected_s.append(found.expected_s - about.stations[1].ahead_s)
+        expected_s.append(found.drive_s - about.stations[1].ahead_s)
     assert about.stations[1].ahead_s > 1.0
     assert expected_s[0] == pytest.approx(expected_s[1])
 
@@ -137,15 +137,20 @@ def test_the_explanation_has_it_among_the_roads(grid: RoadNetwork, ahead: float)
 
 
 def test_who_drives_already_does_not_turn_out(grid: RoadNetwork) -> None:
+    """A rolling unit has no turnout once it was sent; the drive goes from where it was seen."""
     model = ResponseModel.published()
     starts = [on_edge(grid, "A1", 11, 0.5), on_edge(grid, "A2", 11, 0.5, rolling=True)]
     about = look(grid, starts)
-    free, rolling = (
-        response_of(about, quoted(grid, "", routed(about, n), about.quote(n), None), model)
+    drive_s = about.quote(0).duration_s
+    free, rolls = (
+        arrival_of(
+            replace(about, sent=routed(about, n), driven_s=0.0), n, drive_s, model, first=True
+        )
         for n in (0, 1)
     )
-    turnout = model.leaving(on_road=True)
-    assert free.mean_s - rolling.mean_s == pytest.approx(turnout.mean_s)
+    assert free.turnout_s == pytest.approx(model.leaving(on_road=True).mean_s)
+    assert rolls.turnout_s == 0.0
+    assert free.drive_s == pytest.approx(rolls.drive_s)
 
 
 def test_free_units_that_are_too_far_away_count_for_the_price(grid: RoadNetwork) -> None:

@@ -3,6 +3,7 @@
 import dataclasses
 import re
 import tomllib
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,143 +13,172 @@ from ideal_dispatch.errors import FileFormatError, InputError
 from ideal_dispatch.fleet.table import FleetTable
 from ideal_dispatch.service import settings as module
 from ideal_dispatch.service.settings import Server, ServiceSettings, state_folder
-from ideal_dispatch.service.solver.assets import load_assets
 from ideal_dispatch.service.tokens import digest
 from tests.conftest import ROOT
-from tests.service_town import DEPOTS, Town
+
+BASE: Mapping[str, Mapping[str, Any]] = {
+    "city": {"network": "town.network", "depots": "depots.csv", "time_zone": "Asia/Hong_Kong",
+             "country": "HK"},
+    "model": {"folder": "model"},
+    "audit": {"url": "sqlite:///record.db"},
+}  # fmt: skip
+
+
+def text(value: Any) -> str:
+    if isinstance(value, dict):
+        return "{" + ", ".join(f'"{k}" = {text(v)}' for k, v in value.items()) + "}"
+    if isinstance(value, str | bool):
+        return str(value).lower() if isinstance(value, bool) else f'"{value}"'
+    return str(value).replace("'", '"')
+
+
+def written(folder: Path, **changes: Mapping[str, Any]) -> Path:
+    """A file of settings with other values in some tables."""
+    lines = []
+    for table in {**BASE, **changes}:
+        values = {**BASE.get(table, {}), **changes.get(table, {})}
+        lines += [f"[{table}]", *(f"{key} = {text(value)}" for key, value in values.items())]
+    for role in ("cad", "admin"):
+        lines += [
+            "[[tokens]]",
+            f'name = "{role}"',
+            f'role = "{role}"',
+            f'sha256 = "{digest(role)}"',
+        ]
+    path = folder / "service.toml"
+    path.write_text("\n".join(lines))
+    return path
+
+
+def loaded(folder: Path, **changes: Mapping[str, Any]) -> ServiceSettings:
+    return ServiceSettings.load(written(folder, **changes), {})
 
 
 def fleet(**changes: Any) -> dict[str, Any]:
     """A [fleet] table with other values."""
-    return {"fleet": {"units": dict.fromkeys(DEPOTS, 2), "calls_per_day": 40, **changes}}
+    return {"fleet": {"units": {"D0": 2, "D1": 2}, "calls_per_day": 40, **changes}}
 
 
-def test_defaults_are_those_of_the_documentation(town: Town) -> None:
-    settings = town.settings()
-    assert Server().deadline_s == 2.0
-    assert settings.weather.stale_s == 5400.0
-    assert [token.role for token in settings.tokens] == ["cad", "dispatcher", "auditor", "admin"]
-    assert settings.file("x") == town.folder / "x"
-    assert settings.database_url == f"sqlite:///{town.folder}/town.toml.db"
+def test_files_lie_beside_the_settings(tmp_path: Path) -> None:
+    settings = loaded(tmp_path)
+    assert settings.server == Server()
+    assert [token.role for token in settings.tokens] == ["cad", "admin"]
+    assert settings.file("x") == tmp_path / "x"
+    assert settings.database_url == f"sqlite:///{tmp_path}/record.db"
 
 
 @pytest.mark.parametrize(
-    ("changes", "words"),
+    ("changes", "key"),
     [
-        ({"server": {"deadlines": 2.0}}, "server.deadlines is not known; did you mean deadline_s?"),
-        ({"server": {"deadline_s": 0.0}}, "[server] deadline_s 0.0: 0.1 to 60 is needed"),
-        ({"server": {"deadline_s": "soon"}}, "server.deadline_s 'soon': a number is needed"),
-        ({"server": {"queue": -1}}, "queue -1: 0 to 10000 is needed"),
-        ({"server": {"solvers": 0}}, "solvers 0: 1 to 64 is needed"),
-        ({"server": {"log_level": "loud"}}, "server.log_level 'loud': one of"),
-        ({"city": {"time_zone": "Asia/Hongkong"}}, "did you mean Asia/Hong_Kong"),
-        ({"city": {"languages": ["fr"]}}, 'the desk has no "fr"; it has "en" and "zh-Hant"'),
-        ({"city": {"languages": []}}, "languages: one at least is needed"),
-        ({"traffic": {"kind": "radar"}}, "kind 'radar': choose one of forecast"),
-        ({"traffic": {"kind": "valhalla", "url": ""}}, "url is missing"),
-        ({"traffic": {"kind": "valhalla", "url": "host"}}, "an address such as https://host"),
-        ({"traffic": {"kind": "google"}}, "needs a key in IDEAL_ROUTER_KEY"),
-        ({"weather": {"source": "frogs"}}, "source 'frogs': choose one of none"),
-        ({"audit": {"url": ""}}, "audit.url is missing; give it there or as IDEAL_DATABASE_URL"),
-        ({"audit": {"retention_days": 30}}, "kept at least six months"),
-        ({"units": {"default": -2}}, "default -2: 0 to 1000 is needed"),
-        ({"units": {"statuses": "morse"}}, "units.statuses 'morse': one of 'words', 'fms'"),
-        (
-            {"units": {"codes": {"C12": "driving"}}},
-            "units.codes.C12 'driving': one of '', 'at_station', 'available', 'dispatched'",
-        ),
-        ({"units": {"codes": {"C12": 3}}}, "units.codes.C12 3: one of"),
-        ({"units": {"stale_s": 1e9}}, "stale_s 1000000000.0: more than 0 and at most 86400"),
-        ({"server": {"expiry_s": 1e15}}, "expiry_s 1000000000000000.0: more than 0 and at most"),
-        ({"server": {"clock_skew_s": 0.0}}, "clock_skew_s 0.0: more than 0 and at most 86400"),
-        ({"server": {"eido_bytes": 10**9}}, "eido_bytes 1000000000: 1000 to 10000000 is needed"),
-        ({"traffic": {"wait_s": 61.0}}, "wait_s 61.0: more than 0 and at most 60 is needed"),
-        ({"weather": {"every_s": 0.5}}, "every_s 0.5: 1 to 86400 is needed"),
-        ({"city": {"accuracy_limit_m": 0.0}}, "accuracy_limit_m 0.0: more than 0 and at most"),
-        ({"audit": {"retention_days": 10**9}}, "retention_days 1000000000: at most 36500"),
-        ({"nonsense": {"a": 1}}, "nonsense is not known"),
-        ({"fleet": {"calls_per_day": 40}}, "fleet.units is missing"),
-        ({"fleet": {"units": {"D0": 2}}}, "fleet.calls_per_day is missing"),
-        (fleet(calls_per_day=0), "[fleet] calls_per_day 0.0: more than 0 is needed"),
-        (fleet(units={"D0": 2.5}), "fleet.units.D0 2.5: a whole number is needed"),
-        (fleet(units={"D0": -1}), "[fleet] units of D0 -1: 0 to 1000 is needed"),
-        (fleet(units={"D0": 0}), "[fleet] units: nobody is on duty; give the units of depots"),
-        (fleet(recall="soon"), "fleet.recall 'soon': one of 'none', 'first arrival', 'worth'"),
-        (fleet(by_hour=[1, 2]), "[fleet] by_hour: 2 numbers; 24 are needed, or none"),
-        (fleet(by_hour=[0] * 24), "[fleet] by_hour: no hour has calls"),
-        (fleet(arrests=0), "[fleet] arrests 0.0: more than 0 and at most 1 is needed"),
-        (fleet(entitled=0.01), "[fleet] entitled 0.01: no less than arrests, 0.03, is needed"),
-        (fleet(occupation_h=1), "fleet.occupation_h is not known; did you mean occupation_s?"),
+        ({"server": {"deadlines": 2.0}}, "server.deadlines"),
+        ({"server": {"deadline_s": 0.0}}, "[server] deadline_s"),
+        ({"server": {"deadline_s": "soon"}}, "server.deadline_s"),
+        ({"server": {"queue": -1}}, "[server] queue"),
+        ({"server": {"solvers": 2}}, "server.solvers"),
+        ({"server": {"log_level": "loud"}}, "server.log_level"),
+        ({"server": {"expiry_s": 1e15}}, "expiry_s"),
+        ({"server": {"clock_skew_s": 0.0}}, "clock_skew_s"),
+        ({"server": {"eido_bytes": 10**9}}, "eido_bytes"),
+        ({"city": {"time_zone": "Asia/Hongkong"}}, "Asia/Hong_Kong"),
+        ({"city": {"languages": ["fr"]}}, "languages"),
+        ({"city": {"languages": []}}, "languages"),
+        ({"city": {"accuracy_limit_m": 0.0}}, "accuracy_limit_m"),
+        ({"model": {"gain": "gain.json"}}, "model.gain"),
+        ({"traffic": {"kind": "radar"}}, "kind 'radar'"),
+        ({"traffic": {"kind": "valhalla", "url": ""}}, "url"),
+        ({"traffic": {"kind": "valhalla", "url": "host"}}, "url 'host'"),
+        ({"traffic": {"kind": "google"}}, "IDEAL_ROUTER_KEY"),
+        ({"traffic": {"wait_s": 61.0}}, "wait_s"),
+        ({"weather": {"source": "frogs"}}, "source 'frogs'"),
+        ({"weather": {"every_s": 0.5}}, "every_s"),
+        ({"audit": {"url": ""}}, "audit.url"),
+        ({"audit": {"spool": "spool"}}, "audit.spool"),
+        ({"audit": {"retention_days": 30}}, "retention_days"),
+        ({"audit": {"retention_days": 10**9}}, "retention_days"),
+        ({"units": {"default": 2}}, "units.default"),
+        ({"units": {"codes": {"C12": "driving"}}}, "units.codes.C12"),
+        ({"units": {"codes": {"C12": 3}}}, "units.codes.C12"),
+        ({"units": {"stale_s": 1e9}}, "stale_s"),
+        ({"nonsense": {"a": 1}}, "nonsense"),
+        ({"webhooks": {"name": "cad"}}, "webhooks"),
+        ({"clock": {"origin": "2026-03-01T08:00:00+08:00"}}, "origin and started"),
+        ({"fleet": {"calls_per_day": 40}}, "fleet.units"),
+        ({"fleet": {"units": {"D0": 2}}}, "fleet.calls_per_day"),
+        (fleet(calls_per_day=0), "calls_per_day"),
+        (fleet(units={"D0": 2.5}), "fleet.units.D0"),
+        (fleet(units={"D0": -1}), "units of D0"),
+        (fleet(units={"D0": 0}), "[fleet] units"),
+        (fleet(recall="soon"), "fleet.recall"),
+        (fleet(by_hour=[1, 2]), "by_hour"),
+        (fleet(by_hour=[0] * 24), "by_hour"),
+        (fleet(arrests=0), "arrests"),
+        (fleet(entitled=0.01), "entitled"),
+        (fleet(occupation_h=1), "fleet.occupation_h"),
     ],
 )
-def test_wrong_values_are_one_line(town: Town, changes: Any, words: str) -> None:
-    path = town.config("wrong.toml", **changes)
-    with pytest.raises(InputError, match=re.escape(words)) as caught:
+def test_wrong_values_are_one_line(tmp_path: Path, changes: Any, key: str) -> None:
+    path = written(tmp_path, **changes)
+    with pytest.raises(InputError, match=re.escape(key)) as caught:
         ServiceSettings.load(path, {})
     assert str(path) in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
 def test_files_that_are_no_settings(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no such file"):
+    with pytest.raises(InputError):
         ServiceSettings.load(tmp_path / "none.toml", {})
     bad = tmp_path / "bad.toml"
-    bad.write_text("[city\n")
-    with pytest.raises(FileFormatError, match="not TOML"):
-        ServiceSettings.load(bad, {})
-    bad.write_bytes(b"\xff\xfe")
-    with pytest.raises(FileFormatError, match="not TOML"):
-        ServiceSettings.load(bad, {})
+    for content in (b"[city\n", b"\xff\xfe"):
+        bad.write_bytes(content)
+        with pytest.raises(FileFormatError):
+            ServiceSettings.load(bad, {})
     bad.write_text("")
-    with pytest.raises(InputError, match=r"\[city\] is missing"):
+    with pytest.raises(InputError, match=r"\[city\]"):
         ServiceSettings.load(bad, {})
 
 
-def test_tokens_must_be_hashes_of_somebody(town: Town) -> None:
-    path = town.config("tokens.toml")
-    text = path.read_text()
-    path.write_text(text.replace(digest("x"), "x").replace('role = "cad"', 'role = "boss"'))
-    with pytest.raises(InputError, match="role 'boss': one of 'cad'"):
-        ServiceSettings.load(path, {})
-    path.write_text(re.sub(r'sha256 = "\w+"', 'sha256 = "plain"', text))
-    with pytest.raises(InputError, match="64 hexadecimal digits are needed; make a token with"):
-        ServiceSettings.load(path, {})
-    path.write_text(text.split("[[tokens]]")[0])
-    with pytest.raises(InputError, match="nobody could ask"):
-        ServiceSettings.load(path, {})
-    path.write_text(text + text[text.index("[[tokens]]") :])
-    with pytest.raises(InputError, match="is used twice"):
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('role = "cad"', 'role = "boss"'),
+        (f'sha256 = "{digest("cad")}"', 'sha256 = "plain"'),
+        ('name = "cad"', 'name = " "'),
+        ('name = "cad"', 'name = "admin"'),
+        (digest("cad"), digest("admin")),
+        ("[[tokens]]", "[[somebody]]"),
+    ],
+)
+def test_tokens_are_hashes_with_a_name_and_a_role(tmp_path: Path, old: str, new: str) -> None:
+    path = written(tmp_path)
+    path.write_text(path.read_text().replace(old, new))
+    with pytest.raises(InputError):
         ServiceSettings.load(path, {})
 
 
-def test_the_environment_adds_secrets(town: Town) -> None:
-    path = town.config("env.toml", traffic={"kind": "google"})
-    hashed = digest("t")
-    settings = ServiceSettings.load(
-        path,
-        {
-            "IDEAL_ROUTER_KEY": "key-1",
-            "IDEAL_WEATHER_KEY": "key-2",
-            "IDEAL_DATABASE_URL": "postgresql+psycopg://u:secret@h/d",
-            "IDEAL_TOKENS": f"extra:auditor:{hashed}",
-        },
-    )
+def test_the_environment_adds_secrets(tmp_path: Path) -> None:
+    path, hashed = written(tmp_path, traffic={"kind": "google"}), digest("t")
+    given = {
+        "IDEAL_ROUTER_KEY": "key-1",
+        "IDEAL_WEATHER_KEY": "key-2",
+        "IDEAL_DATABASE_URL": "postgresql+psycopg://u:secret@h/d",
+        "IDEAL_TOKENS": f"extra:auditor:{hashed}",
+    }
+    settings = ServiceSettings.load(path, given)
     assert settings.database_url == "postgresql+psycopg://u:secret@h/d"
     assert settings.tokens[-1].name == "extra"
     assert "key-1" not in repr(settings)
     assert "key-2" not in repr(settings)
-    with pytest.raises(InputError, match=r"IDEAL_TOKENS\[0\].*role 'king'"):
-        ServiceSettings.load(path, {"IDEAL_ROUTER_KEY": "k", "IDEAL_TOKENS": f"a:king:{hashed}"})
+    with pytest.raises(InputError, match=r"IDEAL_TOKENS\[0\]"):
+        ServiceSettings.load(path, {**given, "IDEAL_TOKENS": f"a:king:{hashed}"})
 
 
-def test_the_hash_follows_what_shapes_advice_and_no_secret(town: Town) -> None:
-    one = town.settings("hash.toml")
-    assert town.settings("hash.toml").checksum == one.checksum
-    assert town.settings("hash.toml", policy={"threshold": 60}).checksum != one.checksum
-    assert town.settings("hash.toml", **fleet()).checksum != one.checksum
-    path = town.config("hash.toml")
-    other = ServiceSettings.load(path, {"IDEAL_TOKENS": f"a:cad:{digest('a')}"})
-    assert other.checksum == one.checksum
+def test_the_hash_follows_what_shapes_advice_and_no_secret(tmp_path: Path) -> None:
+    one = loaded(tmp_path).checksum
+    assert loaded(tmp_path).checksum == one
+    for changes in ({"policy": {"threshold": 60}}, fleet(), {"model": {"responses": "r.json"}}):
+        assert loaded(tmp_path, **changes).checksum != one
+    other = ServiceSettings.load(written(tmp_path), {"IDEAL_TOKENS": f"a:cad:{digest('a')}"})
+    assert other.checksum == one
 
 
 def test_the_environment_is_read_here_alone() -> None:
@@ -171,69 +201,27 @@ def test_the_state_folder_is_the_users_own(tmp_path: Path, monkeypatch: pytest.M
         state_folder()
 
 
-def test_workers_find_the_settings(town: Town, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_workers_find_the_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("IDEAL_CONFIG", raising=False)
     assert module.from_environment() is None
-    monkeypatch.setenv("IDEAL_CONFIG", str(town.config("worker.toml")))
+    monkeypatch.setenv("IDEAL_CONFIG", str(written(tmp_path, city={"name": "Gridtown"})))
     found = module.from_environment()
     assert found is not None
     assert found.city.name == "Gridtown"
 
 
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
-        ({"policy": {"kind": "oracle"}}, "policy.kind 'oracle': choose one of region"),
-        ({"policy": {"decide_by": "luck"}}, "decide_by"),
-        ({"policy": {"threshold": "soon"}}, "policy.threshold 'soon'"),
-        ({"model": {"folder": "nowhere"}}, "no such folder"),
-        ({"model": {"gain": "depots.csv"}}, "damaged"),
-        ({"city": {"network": "depots.csv"}}, "not a network file"),
-        ({"city": {"depots": "gain.json"}}, "gain.json"),
-    ],
-)
-def test_files_of_the_wrong_kind_are_one_line(town: Town, changes: Any, words: str) -> None:
-    settings = town.settings("kind.toml", **changes)
-    with pytest.raises(Exception, match=re.escape(words)) as caught:
-        load_assets(settings)
-    assert isinstance(caught.value, InputError | FileFormatError)
-    assert "\n" not in str(caught.value)
-
-
-def test_a_depot_off_the_map_is_refused(town: Town) -> None:
-    (town.folder / "far.csv").write_text("name,lon,lat\nA,114.0,22.0\nB,115.0,22.0\n")
-    with pytest.raises(InputError, match="depot B: longitude 115"):
-        load_assets(town.settings("far.toml", city={"depots": "far.csv"}))
-    (town.folder / "one.csv").write_text("name,lon,lat\nA,114.0,22.0\n")
-    with pytest.raises(InputError, match="1 depots on the network: at least two"):
-        load_assets(town.settings("far.toml", city={"depots": "one.csv"}))
-
-
 def test_the_example_of_the_documentation_is_sound_and_shows_the_defaults() -> None:
     example = ROOT / "deploy" / "settings.toml"
     tables = tomllib.loads(example.read_text())
-    settings = ServiceSettings.load(example, {module.WEBHOOK_SECRETS: "cad:s3cret"})
+    settings = ServiceSettings.load(example, {})
     assert settings.server == module.Server()
     assert settings.units == module.UnitsTable()
     shown = {name for name, table in tables.items() if isinstance(table, dict)}
-    assert shown == {
-        "city", "model", "policy", "traffic", "weather", "units", "fleet", "audit", "server",
-        "clock",
-    }  # fmt: skip
     assert settings.fleet == FleetTable({"Kelp Point": 3, "Gannet Bay": 3}, 80.0)
     for name in shown - {"policy"}:
         known = {field.name for field in dataclasses.fields(getattr(settings, name))}
         assert set(tables[name]) == known, name
-
-
-def test_every_degraded_code_is_documented() -> None:
-    text = (ROOT / "docs" / "service.md").read_text()
-    source = ROOT / "src" / "ideal_dispatch" / "service"
-    files = [source / "recommender.py", *sorted((source / "solver").glob("*.py"))]
-    code = "\n".join(file.read_text() for file in files)
-    used = set(re.findall(r'\(\s*"([a-z]+(?:_[a-z]+)*)",\s*f?"', code))
-    used |= set(re.findall(r'NoAdviceError\(\s*"([a-z_]+)"', code))
-    used -= {"service", "advice", "advise", "road_map", "kind"}  # an entry, a thread, questions
-    used |= {"off_map", "unreachable", "not_decided", "internal_error", "traffic_unavailable"}
-    assert len(used) > 15
-    assert [code for code in sorted(used) if f"`{code}`" not in text] == []
+    assert shown == {
+        "city", "model", "policy", "traffic", "weather", "units", "fleet", "audit", "server",
+        "clock",
+    }  # fmt: skip

@@ -11,7 +11,7 @@ from tests.conftest import ROOT
 @pytest.mark.parametrize(
     "module",
     [
-        "tools.call_path", "tools.desk_font", "workshop.api_page", "workshop.city",
+        "tools.audit_0_2", "tools.desk_font", "workshop.api_page", "workshop.city",
         "workshop.quick_start",
     ],
 )  # fmt: skip

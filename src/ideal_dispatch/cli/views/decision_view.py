@@ -3,7 +3,6 @@
 import json
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,8 @@ from rich.text import Text
 from ideal_dispatch.cities import City
 from ideal_dispatch.cli.terminal import out, print_facts, warn
 from ideal_dispatch.dispatch import Answer, Assignment, Decision, Situation
-from ideal_dispatch.dispatch.decision import log_details
+from ideal_dispatch.dispatch.answer import chance_words
+from ideal_dispatch.dispatch.arrival import Arrival
 from ideal_dispatch.dispatch.path_pair import longest_roads, overlap
 from ideal_dispatch.dispatch.scenario_gap import on_path
 from ideal_dispatch.dispatch.trace import Step
@@ -22,7 +22,6 @@ from ideal_dispatch.gap import DcaStep
 from ideal_dispatch.gap.dca import TOLERANCE_S
 from ideal_dispatch.network import Path
 from ideal_dispatch.replay.log import plain
-from ideal_dispatch.traffic.source import RouteQuote
 
 _TITLES = {
     "send_second": ("Send a second ambulance", "red"),
@@ -39,52 +38,18 @@ _UNITS = {"s": "s", "m": "m", "kmh": "km/h", "c": "°C", "mm": "mm", "hpa": "hPa
 
 
 def print_json(answer: Answer, searched: Sequence[DcaStep] | None = None) -> None:
-    """Print all of it as one JSON object, with the trace and the steps of a search if asked for.
+    """Print the answer as JSON, with the trace and the steps of a search if asked for.
 
-    A threshold of null means that a second always goes.
+    A threshold of null seconds means that a second always goes.
     """
-    made, advised = answer.decision, answer.refusal is None
+    made = answer.decision
     assert made is not None  # the command raises where it cannot decide
-    situation, sooner = made.about, made.sooner if advised else None
-    incident, steps = situation.incident, situation.trace.steps
-    told = {
-        "incident": {
-            "node": incident.node,
-            "lon": situation.network.lon[incident.node],
-            "lat": situation.network.lat[incident.node],
-            "at": situation.context.at.isoformat(),
-        },
-        "stations": [
-            {
-                "depot": station.depot.name,
-                "node": station.depot.node,
-                "units": station.units,
-                "quote": _quote(station.quote),
-            }
-            for station in situation.stations
-        ],
-        "decision": {
-            "policy": made.policy,
-            "advice": answer.advice,
-            "send_second": made.send_second if advised else None,
-            "primary": _assignment(situation, made.primary),
-            "second": _assignment(situation, made.second),
-            "sooner_unit": None if sooner is None else asdict(sooner),
-            "score_s": made.score_s,
-            "threshold_s": made.threshold_s,
-            "threshold": answer.threshold,
-            "cost": _cost(made),
-            "reason": _reason(answer, made),
-            "details": log_details(made),
-        },
-        "explanation": str(made.explain()),
-        "remarks": [asdict(remark) for remark in answer.remarks],
-    }
-    if steps:
-        told["trace"] = [step.as_dict() for step in steps]
+    shown = answer.to_dict()
+    if steps := made.about.trace.steps:
+        shown["trace"] = [step.as_dict() for step in steps]
     if searched:
-        told["algorithm_2"] = _iterates(made, searched)
-    print(json.dumps(plain(told), ensure_ascii=False, allow_nan=False, indent=1))
+        shown["algorithm_2"] = _iterates(made, searched)
+    print(json.dumps(plain(shown), ensure_ascii=False, allow_nan=False, indent=1))
 
 
 def _iterates(made: Decision, searched: Sequence[DcaStep]) -> list[dict[str, Any]]:
@@ -110,32 +75,6 @@ def _iterates(made: Decision, searched: Sequence[DcaStep]) -> list[dict[str, Any
     return rows
 
 
-def _assignment(situation: Situation, one: Assignment | None) -> dict[str, Any] | None:
-    if one is None:
-        return None
-    depot = situation.stations[one.station].depot.name
-    return {"depot": depot, "edges": one.path.edges.tolist(), "follow": one.follow}
-
-
-def _cost(made: Decision) -> dict[str, Any] | None:
-    """What the second costs the others in lives; it is away for null seconds if that is fixed."""
-    if made.cost is None:
-        return None
-    return {"lives": made.cost.lives, "hold_s": made.cost.hold_s}
-
-
-def _quote(quote: RouteQuote | None) -> dict[str, Any] | None:
-    if quote is None:
-        return None
-    return {
-        "duration_s": quote.duration_s,
-        "optimistic_s": quote.optimistic_s,
-        "pessimistic_s": quote.pessimistic_s,
-        "edges": quote.path.edges.tolist(),
-        "fell_back": quote.fell_back,
-    }
-
-
 # --- for people -------------------------------------------------------------
 
 
@@ -146,7 +85,7 @@ def print_answer(answer: Answer, city: City, searched: Sequence[DcaStep] | None 
     situation = made.about
     title, colour = _TITLES[answer.advice]
     width = min(out.width, _WIDTH)
-    lines = Text("\n".join(_orders(made) if answer.refusal is None else _considered(made)))
+    lines = Text("\n".join(_orders(answer, made) if answer.refusal is None else _considered(made)))
     out.print(Panel(lines, title=title, title_align="left", width=width, border_style=colour))
     for remark in answer.remarks:
         warn(remark.words)
@@ -154,7 +93,7 @@ def print_answer(answer: Answer, city: City, searched: Sequence[DcaStep] | None 
     print_facts(_heading(situation, city), _stations(situation), justify="left")
     print_facts(f"Why, by policy {made.policy}", _why(answer, made), justify="left")
     if explanation := str(made.explain()):
-        out.print("What a second ambulance could gain, and by which roads", style="bold")
+        out.print("The two ways, road by road", style="bold")
         out.print(explanation, markup=False, width=width)
     if situation.trace.steps:
         _print_steps(situation.trace.steps, width)
@@ -167,7 +106,7 @@ def _reason(answer: Answer, made: Decision) -> str:
 
 
 def _considered(made: Decision) -> list[str]:
-    """What was considered; nobody is told to go."""
+    """What was considered, without orders."""
     return [
         f"Considered: from {_depot(made, one)}, by {_roads(made, one.path)}."
         for one in (made.primary, made.second)
@@ -175,24 +114,37 @@ def _considered(made: Decision) -> list[str]:
     ]
 
 
-def _orders(made: Decision) -> list[str]:
-    """Who goes, and by which roads."""
-    first = _depot(made, made.primary)
-    lines = [f"{first} goes, by {_roads(made, made.primary.path)}."]
-    if made.sooner is not None:
-        percent = min(99, int(100 * made.sooner.probability))
+def _orders(answer: Answer, made: Decision) -> list[str]:
+    """Who goes, by which roads, and when they arrive."""
+    assert answer.arrivals is not None  # advice has arrivals
+    (first_at, other_at), first = answer.arrivals, _depot(made, made.primary)
+    lines = [f"{first} goes, by {_roads(made, made.primary.path)}.", _arrives(first_at)]
+    if (sooner := made.sooner) is not None:
+        chance = chance_words(sooner.probability)
         lines.append(
-            f"{made.sooner.depot} is expected {made.sooner.seconds:.0f} s sooner than "
-            f"{first}, {percent} % sure."
+            f"{sooner.unit or sooner.depot} would arrive {sooner.seconds:.0f} s sooner than "
+            f"{first}; it is first with a chance of {chance}."
         )
-    if made.second is None:
+    if made.second is None or other_at is None:
         return [*lines, "There is no other unit on another road."]
     other = f"Another unit of {first}" if made.same_depot else _depot(made, made.second)
     also = f"{other} goes too" if made.send_second else f"{other} stays; it would go"
-    lines.append(f"{also}, by {_roads(made, made.second.path)}.")
+    lines += [f"{also}, by {_roads(made, made.second.path)}.", _arrives(other_at)]
     if made.second.follow:
         lines.append(f"It keeps to the first {made.second.follow} segments of that way.")
     return lines
+
+
+def _arrives(arrival: Arrival) -> str:
+    """When a unit is at the address, and the parts of that; they add up as printed."""
+    known = arrival.to_dict()
+    whole, turnout = round(known["expected_s"]), round(known["turnout_s"])
+    parts = f"turnout {_clock(turnout)} + drive {_clock(whole - turnout)}"
+    return f"It arrives in {_clock(whole)} ({parts})."
+
+
+def _clock(seconds: int) -> str:
+    return f"{seconds // 60}:{seconds % 60:02d}"
 
 
 def _heading(situation: Situation, city: City) -> str:
@@ -209,11 +161,12 @@ def _stations(situation: Situation) -> dict[str, str]:
         if quote is None:
             rows[station.depot.name] = f"{free}, no route" if station.units else "no free unit"
             continue
-        told = _minutes(quote.duration_s)
+        drive = f"drive {_clock(round(quote.duration_s))}"
         if not math.isnan(quote.optimistic_s + quote.pessimistic_s):
-            told += f" ({_minutes(quote.optimistic_s)} to {_minutes(quote.pessimistic_s)})"
+            ends = (quote.optimistic_s, quote.pessimistic_s)
+            drive += f" ({' to '.join(_clock(round(seconds)) for seconds in ends)})"
         length = quote.path.length_m(situation.network) / 1000
-        rows[station.depot.name] = f"{told}, {length:.1f} km, {free}"
+        rows[station.depot.name] = f"{drive}, {length:.1f} km, {free}"
     return rows
 
 
@@ -221,15 +174,18 @@ def _why(answer: Answer, made: Decision) -> dict[str, str]:
     rows = {"decision": _reason(answer, made)}
     if answer.threshold:
         rows["threshold"] = answer.threshold
-    if (worth := made.worth) is not None:
+    if (worth := answer.worth) is not None:
         rows["expected gain"] = (
             f"{worth.gain_s:.1f} s; times from {worth.times_from}, spread from {worth.spread_from}"
         )
+        rows["second is first"] = f"with a chance of {chance_words(worth.second_first)}"
         points = 100 * worth.survival_gain
         rows["in survival"] = f"{points:.2g} points by {worth.curve.name}"
     if (gap := made.gap) is not None:
         most = f", at most {gap.upper_s:.1f} s" if math.isfinite(gap.upper_s) else ""
-        rows["optimistic gap"] = f"{gap.lower_s:.1f} s{most}, {gap.status}"
+        rows["optimistic gap"] = (
+            f"{gap.lower_s:.1f} s{most}, {gap.status}: what the scenario set of drives allows"
+        )
     if (overlap := made.overlap) is not None:
         depot = "the same depot" if made.same_depot else "another depot"
         rows["second's way"] = f"{100 * overlap:.0f} % shared, from {depot}"
@@ -243,11 +199,6 @@ def _depot(made: Decision, one: Assignment) -> str:
 def _roads(made: Decision, path: Path) -> str:
     named = ", ".join(longest_roads(made.about.network, path))
     return named or ("unnamed roads" if len(path) else "no road: it is there")
-
-
-def _minutes(seconds: float) -> str:
-    whole = round(seconds)
-    return f"{whole // 60} min {whole % 60:02d} s"
 
 
 def _print_steps(steps: Sequence[Step], width: int) -> None:

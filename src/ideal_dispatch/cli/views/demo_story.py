@@ -18,6 +18,7 @@ from ideal_dispatch.dispatch.situation import Assignment, Incident, Readiness
 from ideal_dispatch.evaluation.judged import Judged
 from ideal_dispatch.evaluation.outcomes import Outcomes
 from ideal_dispatch.evaluation.strategies import VOLUMES
+from ideal_dispatch.forecast.response_time import ResponseModel
 from ideal_dispatch.records.agency import AgencySettings
 from ideal_dispatch.records.synthetic.records import RecordsParams, synthesise, write_agency
 from ideal_dispatch.records.synthetic.weather import SyntheticWeather
@@ -218,7 +219,7 @@ class Story:
         return entries[max(entries, key=telling)]
 
     def decide(self, entry: dict[str, Any], parts: FittedParts, judged: Judged) -> "Answer":
-        """Decide about a call of the log again, with the threshold of the first volume."""
+        """Decide about a call of the log again, by arrivals, with the first volume's threshold."""
         from ideal_dispatch.dispatch import Answer, Ideal, decide, observe
 
         said, ground = entry["incident"], self.ground
@@ -229,10 +230,11 @@ class Story:
         )  # fmt: skip
         limit_s = judged.at(OWN, SHARE).threshold_s
         table = {"kind": "ideal", "threshold": max(limit_s, 0.0), "time_limit_s": "none"}
-        policy = policies_from({OWN: table}, parts)[0]
+        times = self.city.gain or ResponseModel.published()
+        policy = policies_from({OWN: table}, FittedParts(parts.model, times))[0]
         assert isinstance(policy, Ideal)
         made = decide(situation, policy=policy, rng=np.random.default_rng(self.seed))
-        return Answer.of(made, policy.threshold, situation.reasons)
+        return Answer.of(made, policy.threshold, situation.reasons, times)
 
     def report(self, judged: Judged, incident: str) -> Path:
         """One page with all tables and figures, the incident's map among them."""

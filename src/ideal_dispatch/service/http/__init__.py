@@ -1,1 +1,1 @@
-"""The API: connections, what protects them, and the routes."""
+"""The API over HTTP."""

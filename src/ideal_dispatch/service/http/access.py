@@ -1,14 +1,16 @@
 """Who may do what: the token of a request, and the roles of each route."""
 
 import asyncio
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from fastapi import Depends, Request
 from fastapi.security import HTTPBearer
 from starlette.exceptions import HTTPException
 
 from ideal_dispatch.service.settings import Token
-from ideal_dispatch.service.state import Service
+
+if TYPE_CHECKING:
+    from ideal_dispatch.service.service import Service
 
 COOKIE = "ideal_session"
 
@@ -17,16 +19,14 @@ _SAFE = ("GET", "HEAD", "OPTIONS")
 _LOOKS = 5  # of the event loop, which then notices that a connection ended
 
 
-async def service_of(request: Request) -> Service:
-    """The state that all requests share."""
-    service: Service = request.app.state.service
-    return service
-
-
 def token_of(request: Request) -> Token:
     """Whose request it is, or the refusal; looked at once."""
     if _TOKEN not in request.scope:
-        request.scope[_TOKEN] = owner(request, presented(request))
+        token = bearer(request)
+        if token is None:  # a cookie counts where no other site sent it
+            own = request.headers.get("sec-fetch-site", "none") in ("same-origin", "none")
+            token = request.cookies.get(COOKIE) if own or request.method in _SAFE else None
+        request.scope[_TOKEN] = owner(request, token)
     found: Token = request.scope[_TOKEN]
     return found
 
@@ -34,7 +34,7 @@ def token_of(request: Request) -> Token:
 def owner(request: Request, token: str | None) -> Token:
     """Whose token it is, or the refusal."""
     service: Service = request.app.state.service
-    return service.doorkeeper.who(token, request.client.host if request.client else "")
+    return service.authenticator.authenticate(token, request.client.host if request.client else "")
 
 
 def bearer(request: Request) -> str | None:
@@ -46,47 +46,38 @@ def bearer(request: Request) -> str | None:
     return token.strip() if scheme.lower() == "bearer" else ""
 
 
-def presented(request: Request) -> str | None:
-    """The token of a request: from its header, or from a cookie where no other site sent it."""
-    token = bearer(request)
-    if token is None:
-        own = request.headers.get("sec-fetch-site", "none") in ("same-origin", "none")
-        token = request.cookies.get(COOKIE) if own or request.method in _SAFE else None
-    return token
-
-
 def check_role(token: Token, *roles: str) -> None:
-    """Refuse who has none of these roles."""
+    """Refuse a token of any other role."""
     if token.role not in roles:
         raise HTTPException(403, f"role {token.role} may not do this; {' or '.join(roles)} may")
 
 
 class Only(HTTPBearer):
-    """A dependency that lets these roles in; the description of the API shows it as a token."""
+    """A dependency that lets these roles in; the description of the API shows it as a token.
 
-    def __init__(self, *roles: str) -> None:
+    A ``change`` is refused where its client has hung up: it may have made a newer one elsewhere
+    since. A worker that was frozen finds such requests when it goes on, and the end of their
+    connections right behind them.
+    """
+
+    def __init__(self, *roles: str, change: bool = False) -> None:
         super().__init__(scheme_name="HTTPBearer", description="A token of the configuration.")
-        self._roles = roles
+        self._roles, self._change = roles, change
 
     async def __call__(self, request: Request) -> Token:  # type: ignore[override]
         token = token_of(request)
         check_role(token, *self._roles)
+        if self._change:
+            for _ in range(_LOOKS):
+                await asyncio.sleep(0)
+            if await request.is_disconnected():
+                raise HTTPException(408, "the client hung up; nothing was changed")
         return token
 
 
-async def still_there(request: Request) -> None:
-    """Refuse a change whose client has hung up: it may have made a newer one elsewhere since.
-
-    A worker that was frozen finds such requests when it goes on, and the end of their connections
-    right behind them.
-    """
-    for _ in range(_LOOKS):
-        await asyncio.sleep(0)
-    if await request.is_disconnected():
-        raise HTTPException(408, "the client hung up before the change was made; nothing was done")
-
-
-Serving = Annotated[Service, Depends(service_of)]
-Reader = Annotated[Token, Depends(Only("cad", "dispatcher", "auditor", "admin"))]
-Caller = Annotated[Token, Depends(Only("cad", "dispatcher", "admin"))]
-Dispatcher = Annotated[Token, Depends(Only("dispatcher", "admin"))]
+_CALLERS = ("cad", "dispatcher", "admin")
+Reader = Annotated[Token, Depends(Only("auditor", *_CALLERS))]
+Caller = Annotated[Token, Depends(Only(*_CALLERS))]
+Changer = Annotated[Token, Depends(Only(*_CALLERS, change=True))]
+Dispatcher = Annotated[Token, Depends(Only("dispatcher", "admin", change=True))]
+Admin = Annotated[Token, Depends(Only("admin"))]

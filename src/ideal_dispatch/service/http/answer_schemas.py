@@ -1,22 +1,33 @@
-"""The API's JSON that goes out, documented."""
+"""The API's JSON that goes out, documented. Seconds count from ``asked_at`` or ``as_of``."""
 
 from datetime import datetime
-from typing import Literal
+from typing import Any, Literal
 
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from ideal_dispatch.dispatch.answer import Remark
-from ideal_dispatch.service.http.schemas import OverrideReason
+from ideal_dispatch.service.http.schemas import Action, OverrideReason
+from ideal_dispatch.service.units import Promise, Status
 
-Decided = Literal["send_second", "primary_only", "no_advice"]
+
+class ReplyOut(BaseModel):
+    """What a dispatcher replied."""
+
+    action: Action
+    reason_code: OverrideReason | None = None
+    question: str | None = None
+    text: str | None = None
+    by: str
+    at: datetime
 
 
 class ErrorBody(BaseModel):
-    """What went wrong, in words."""
+    """What went wrong, in words; ``reply`` is the first answer, where another came before."""
 
     code: str
     message: str
     where: str | None = None
+    reply: ReplyOut | None = None
 
 
 class ErrorAnswer(BaseModel):
@@ -25,30 +36,16 @@ class ErrorAnswer(BaseModel):
     error: ErrorBody
 
 
-class Place(BaseModel):
-    """The location as told, and the junction that stands for it."""
+# --- recommendations --------------------------------------------------------------
+
+
+class LocationOut(BaseModel):
+    """The location as given, and the junction that stands for it."""
 
     lon: float
     lat: float
     node: int | None
     snapped_m: float | None
-
-
-class Line(BaseModel):
-    """A GeoJSON line."""
-
-    type: Literal["LineString"]
-    coordinates: list[tuple[float, float]]
-
-
-class Route(BaseModel):
-    """A way through the network; ``quoted_s`` is when an ambulance on it is expected."""
-
-    edges: list[int]
-    geojson: Line
-    length_m: float
-    quoted_s: float | None
-    roads: list[str]
 
 
 class StartOut(BaseModel):
@@ -60,304 +57,226 @@ class StartOut(BaseModel):
     age_s: float | None
 
 
-class TrafficOut(BaseModel):
-    """Seconds of the fastest way of an ambulance by the live router, and those of the forecast."""
+class ArrivalOut(BaseModel):
+    """Seconds from now until a unit is at the address: its turnout left and its drive left.
 
-    router_s: float
-    forecast_s: float
+    ``expected_s`` is the sum of both; nine times of ten it takes at most ``p90_s``.
+    """
+
+    expected_s: float
+    turnout_s: float
+    drive_s: float
+    p90_s: float
 
 
-class PrimaryOut(BaseModel):
-    """Who goes first; ``depot`` is its station, wherever it starts.
+class RouteOut(BaseModel):
+    """A way through the network; ``?brief=1`` leaves out ``edges`` and ``geojson``."""
 
-    ``traffic`` is null where no live router answered.
+    edges: list[int] | None = None
+    geojson: dict[str, Any] | None = None
+    length_m: float
+    roads: list[str]
+
+
+class CandidateOut(BaseModel):
+    """A unit that could go, and when it arrives; ``unit`` is null where only its depot is known.
+
+    A considered one has its drive by ``quote_s`` and ``forecast_s``, the primary and the second
+    have their ``route``. Of the primary ``chosen_by`` says who chose it. The second should keep to
+    the first ``follow`` edges of its route, and shares ``overlap`` of it with the primary.
     """
 
     depot: str
     unit: str | None
-    start: StartOut | None = None
-    route: Route
-    chosen_by: Literal["cad", "router"]
-    traffic: TrafficOut | None = None
-
-
-class SecondOut(BaseModel):
-    """Who could go second, and how different its way is; shown also where it should stay.
-
-    It should keep to the first ``follow`` edges of its route.
-    """
-
-    depot: str
-    unit: str | None = None
-    start: StartOut | None = None
-    units: int
-    route: Route
-    overlap: float
-    shared_edges: list[int]
-    follow: int
-    traffic: TrafficOut | None = None
-
-
-class ConsideredOut(BaseModel):
-    """A unit that could go from where it was seen on the road, and the seconds of its way."""
-
-    depot: str
-    unit: str
+    kind: str
     start: StartOut
-    quoted_s: float
-
-
-class SoonerUnitOut(BaseModel):
-    """A free unit that, leaving now, is expected so many seconds sooner than the primary.
-
-    ``probability`` is that of its arriving before the primary at all. The primary is taken to
-    have left at ``received_at``. Only a unit that is more than ``sooner_s`` of the policy (30 by
-    default) sooner and 80 % sure is named.
-    """
-
-    depot: str
-    units: int
-    seconds: float
-    probability: float
-
-
-class GapOut(BaseModel):
-    """What a second could plausibly gain at most: proved to lie in this interval."""
-
-    lower_s: float
-    upper_s: float | None
-    status: Literal["exact", "decided", "open"]
-
-
-class ThresholdOut(BaseModel):
-    """What a second must be worth; null seconds: one always goes."""
-
-    seconds: float | None
-    source: Literal["request", "configuration"]
-    words: str
-
-
-class CostOut(BaseModel):
-    """What a second costs the other calls, in lives, while its unit is away for ``hold_s``.
-
-    It is the price in the ``fleet`` as it was at the call, or the ``fixed`` cost of the
-    settings, whatever the absence: then ``hold_s`` is null.
-    """
-
-    lives: float
-    hold_s: float | None
-    source: Literal["fleet", "fixed"]
-
-
-class Nominal(BaseModel):
-    """When both are expected."""
-
-    primary_s: float | None
-    second_s: float | None
-
-
-class Road(BaseModel):
-    """Seconds that the second avoids (positive) or takes on (negative) on a road."""
-
-    name: str
-    seconds: float
-
-
-class RoadPart(BaseModel):
-    """A road, or a part of one, that one of the two drives alone."""
-
-    name: str
-    length_m: float
-    seconds: float
-
-
-class Stress(BaseModel):
-    """A road that slows down in the scenario of the gap, and how it goes along with the first."""
-
-    name: str
-    slowdown: float
-    correlation: float
-
-
-class OtherWay(BaseModel):
-    """A way that is not advised: its depot, and its longest roads."""
-
-    depot: str
-    roads: list[str]
-
-
-class ExplanationOut(BaseModel):
-    """Why, in words and by road: the primary's way beside that of the second that is advised.
-
-    ``other_way`` is the gap's, where that is neither the primary's nor the second's and the
-    gap is above zero. ``shared_m`` are the metres that both drive, ``seconds_from`` says whose
-    seconds by road these are: the live router's, the forecast's, or those of empty roads.
-    Both are null without a second.
-    """
-
-    text: str
-    other_way: OtherWay | None
-    seconds_from: Literal["router", "forecast", "free_flow"] | None = None
-    shared_m: float | None
-    primary_only: list[RoadPart]
-    second_only: list[RoadPart]
-    roads: list[Road]
-    stress: list[Stress]
-
-
-class Ages(BaseModel):
-    """How old the newest data were; null where not known or not used."""
-
-    traffic_s: float | None
-    weather_s: float | None
-    units_s: float | None
-
-
-class Versions(BaseModel):
-    """What the advice was made with: hashes of contents, those that have a default where used."""
-
-    software: str
-    model: str
-    network: str
-    depots: str | None = None
-    gain: str | None = None
-    drift: str | None = None
-    territories: str | None = None
-    fleet: str | None = None
-    configuration: str
-
-
-class ResponseOut(BaseModel):
-    """What a dispatcher did with it."""
-
-    action: Literal["accept", "override"]
-    reason_code: OverrideReason | None
-    text: str | None
-    by: str
-    at: datetime
+    arrival: ArrivalOut
+    quote_s: float | None = None
+    forecast_s: float | None = None
+    route: RouteOut | None = None
+    chosen_by: Literal["cad", "router"] | None = None
+    follow: int | None = None
+    overlap: float | None = None
+    shared_edges: list[int] | None = None
 
 
 class Recommendation(BaseModel):
-    """An advice, or an honest ``no_advice``.
+    """An advice, or an honest ``no_advice``; ``?brief=1`` leaves out the last three.
 
     Of two answers for a call the one with the later ``asked_at`` stands, until ``expires_at``.
-    ``gain_s`` are the seconds that a second is expected to save, ``gain_survival`` what that is in
-    survival, ``radius`` is the size of the scenario set, and ``closures`` are those in force.
-    ``considered`` are the units on the road that were weighed.
-    ``degraded`` says why the advice is less than it could be, or is none, the most serious first.
+    ``gain_s`` are the seconds that the second is expected to save, ``second_first`` is its chance
+    to arrive first, ``gain_survival`` what that is in survival. ``sooner_unit`` is a free unit
+    that is expected clearly sooner than the primary. ``degraded`` says why the advice is less than
+    it could be, or missing, the most serious first. An ``unrecorded`` one could not be put on
+    record: it is no advice and cannot be looked up.
+
+    ``why`` explains in words and by road; its ``gap`` is the optimistic gap, what the scenario set
+    of drives allows. ``made_with`` has hashes of contents, ages of data and closures in force.
     """
 
     id: str
     call_id: str
     revision: int
-    revision_of: str | None
-    decision: Decided
+    state: Literal["open", "accepted", "overridden", "running", "ended", "superseded", "unrecorded"]
+    decision: Literal["send_second", "primary_only", "no_advice"]
     headline: str
     asked_at: datetime
-    created_at: datetime
     expires_at: datetime
     received_at: datetime
     note: str | None
     simulated: bool
-    location: Place
-    primary: PrimaryOut | None
-    second: SecondOut | None
-    considered: list[ConsideredOut] = []
-    sooner_unit: SoonerUnitOut | None = None
+    location: LocationOut
+    primary: CandidateOut | None
+    second: CandidateOut | None
     gain_s: float | None
+    second_first: float | None
     gain_survival: float | None
-    gap: GapOut | None
-    threshold: ThresholdOut | None
-    cost: CostOut | None = None
-    radius: float | None
-    nominal: Nominal
-    explanation: ExplanationOut
+    sooner_unit: dict[str, Any] | None
     degraded: list[Remark]
-    closures: list[str] = []
-    data_ages: Ages
-    versions: Versions
-    latency_ms: float
-    response: ResponseOut | None
+    reply: ReplyOut | None
+    considered: list[CandidateOut] | None = None
+    why: dict[str, Any] | None = None
+    made_with: dict[str, Any] | None = None
+
+
+# --- units, dispatches, closures --------------------------------------------------
 
 
 class PromiseOut(BaseModel):
-    """A unit that a call counts on: ``until`` then at the latest."""
+    """The call that counts on a unit, until then at the latest."""
 
     call_id: str
-    kind: Literal["advised", "accepted", "sent"]
+    kind: Promise
     until: datetime
 
 
-class UnitsOut(BaseModel):
-    """Units free at a depot, and since when that is known; null where nobody has told.
+class PositionOut(BaseModel):
+    """Where a unit was seen."""
 
-    Those that are ``promised`` are among them.
-    """
-
-    depot: str
-    units: int
-    updated_at: datetime | None
-    promised: list[PromiseOut]
-
-
-class DepotOut(BaseModel):
-    """A depot on the map."""
-
-    name: str
     lon: float
     lat: float
-    units: int
+    heading: float | None
+    speed_kmh: float | None
+    at: datetime
 
 
-class ClockOut(BaseModel):
-    """The service's moment, and how many of its seconds pass in a real one."""
+class UnitOut(BaseModel):
+    """A unit: what it does since when, where it was seen, and which call counts on it.
 
-    now: datetime
-    speed: float
-
-
-class CoverOut(BaseModel):
-    """How far the next call is from help: the drive of the nearest free unit to a junction.
-
-    Half of all junctions are reached within ``median_s``, nine of ten within ``p90_s``; null
-    where closed roads cut off so many that they are not.
+    An ``anonymous`` one stands for one of a depot's count. ``age_s`` is how old its position is;
+    a ``stale`` one was not seen for a while, and counts as at its station.
     """
 
-    median_s: float | None
-    p90_s: float | None
+    id: str
+    depot: str
+    kind: str
+    status: Status
+    since: datetime
+    call_id: str | None
+    free: bool
+    anonymous: bool
+    position: PositionOut | None
+    age_s: float | None
+    stale: bool
+    told_at: datetime
+    promised: PromiseOut | None
+
+
+class UpdateOut(BaseModel):
+    """How many reports were taken, and which changed nothing, and why."""
+
+    taken: int
+    ignored: list[dict[str, str]]
+
+
+class DispatchedUnitOut(BaseModel):
+    """A unit of a dispatch, and in how many seconds it arrives; null where that is unknown."""
+
+    unit: str
+    depot: str
+    status: str | None
+    expected_s: float | None
+
+
+class QuestionOut(BaseModel):
+    """A change that is advised to a running dispatch, until a dispatcher replies."""
+
+    id: str
+    advice: Literal["stand_down", "send_one"]
+    unit: str | None
+    depot: str | None
+    reason: str
+    reasons: list[dict[str, Any]]
+    asked_at: datetime
+
+
+class DispatchOut(BaseModel):
+    """Two units on their way to one call, as of ``as_of``; unknown figures are null.
+
+    The second still ``saves`` so many lives, and keeping it costs other calls ``cost`` lives.
+    """
+
+    id: str
+    call_id: str
+    state: Literal["running", "stood_down", "ended"]
+    started_at: datetime
+    ended_at: datetime | None
+    as_of: datetime
+    primary: DispatchedUnitOut
+    second: DispatchedUnitOut
+    second_first: float | None
+    saves: float | None
+    cost: float | None
+    question: QuestionOut | None
+    reason: str
+    reasons: list[dict[str, Any]]
+    reply: ReplyOut | None
+    changes: int
+
+
+class ClosureOut(BaseModel):
+    """A closure: ``edges`` are closed while it is ``active``.
+
+    It has no edges, and is not active, where the network changed and its roads are not known any
+    more.
+    """
+
+    id: str
+    since: datetime | None = Field(alias="from")
+    until: datetime | None
+    reason: str
+    by: str
+    at: datetime
+    edges: list[int]
+    line: list[tuple[float, float]] | None
+    polygon: list[tuple[float, float]] | None
+    active: bool
+
+
+# --- the desk and health ----------------------------------------------------------
 
 
 class CityOut(BaseModel):
-    """The city of this service; ``units`` are told as counts of depots, or one by one."""
+    """The city: ``depots`` with name, lon and lat, and the service's ``clock``.
+
+    ``cover`` is how far the next call is from help: half of all junctions are reached by a free
+    unit within ``median_s``, nine of ten within ``p90_s``. ``units_known`` is whether any unit
+    was ever reported.
+    """
 
     name: str
-    depots: list[DepotOut]
+    depots: list[dict[str, Any]]
     centre: tuple[float, float]
     bounds: tuple[float, float, float, float]
     time_zone: str
     simulated: bool
-    clock: ClockOut
-    units: Literal["counts", "fleet"]
-    cover: CoverOut | None
+    clock: dict[str, Any]
+    cover: dict[str, float | None] | None
+    units_known: bool
 
 
-class SessionOut(BaseModel):
-    """Whose token it is."""
+class HealthOut(BaseModel):
+    """Whether advice can be given, and the state of every part in words."""
 
-    name: str
-    role: str
-
-
-class Simulation(BaseModel):
-    """Simulated calls still to come."""
-
-    running: bool
-    left: int
-    every_s: float
-
-
-class Health(BaseModel):
-    """Whether the process lives, or can give advice, and what is wrong."""
-
-    status: str
+    status: Literal["starting", "ready", "degraded"]
     parts: dict[str, str]

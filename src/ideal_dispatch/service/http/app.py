@@ -4,7 +4,7 @@ import asyncio
 import gc
 import mimetypes
 from collections.abc import AsyncIterator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 from fastapi import FastAPI
@@ -14,24 +14,29 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import Receive, Scope, Send
 
 from ideal_dispatch import __version__
-from ideal_dispatch.service.http import fleet, refusals, routes
+from ideal_dispatch.service.deciding.engine import Engine
+from ideal_dispatch.service.errors import RecordUnavailableError
+from ideal_dispatch.service.http import refusals, routes
 from ideal_dispatch.service.http.protection import Protection
-from ideal_dispatch.service.http.server import ready_or_ended
-from ideal_dispatch.service.http.simulation import Simulator
+from ideal_dispatch.service.http.server import attend, ready_or_ended
+from ideal_dispatch.service.service import Service
 from ideal_dispatch.service.settings import ServiceSettings
-from ideal_dispatch.service.solver.pool import SolverPool
-from ideal_dispatch.service.state import Service
+from ideal_dispatch.service.unit_news import DepotCount
 
 SESSION_BYTES = 1024
-"""Of a body that somebody without a token may send."""
+"""Of a body that is sent without a token."""
 
 STATIC = Path(__file__).parents[1] / "desk" / "static"
 
+_DEMO_UNITS, _DEMO_CALLS, _DEMO_EVERY_S = 2, 40, 6.0
 _ABOUT = """Advice on second ambulances beside a dispatch centre's CAD.
 
 The primary dispatch never waits for this service: every call gets an answer or an honest
 `no_advice` inside the deadline. All of `/v1` needs `Authorization: Bearer TOKEN`, except this
 description, `/v1/languages`, and signing in and out at `/v1/session`.
+
+The examples are of the embedded city and can be sent as they are. `received_at` may be left out:
+the call was then received now.
 """
 
 
@@ -52,30 +57,38 @@ class _Desk(StaticFiles):
         await super().__call__(scope, receive, send)
 
 
-def create_app(settings: ServiceSettings, solver: SolverPool) -> FastAPI:
-    """The application; everything that can be wrong with the settings is said here."""
-    service = Service(settings, solver)
-    simulator = Simulator(service)
+def create_app(settings: ServiceSettings, engine: Engine, *, attended: bool = False) -> FastAPI:
+    """The application. ``attended`` is one that may end its process where its event loop hangs."""
+    service = Service(settings, engine)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        async with AsyncExitStack() as ending:  # in reverse, each whatever became of the others
+        try:
             await service.start()
-            ending.push_async_callback(asyncio.to_thread, service.ledger.close)
-            ending.push_async_callback(service.stop)
             if not settings.demo:
-                # nobody listens until then: a proxy asks another worker
-                await ready_or_ended(lambda: solver.working > 0)
+                # nothing listens until then: a proxy asks another worker
+                await ready_or_ended(lambda: service.health()[0] != "starting")
+            if settings.invents:
+                counts = [DepotCount(depot, _DEMO_UNITS) for depot in service.facts.depots]
+                with suppress(RecordUnavailableError):
+                    await service.update_units(counts, "demo")
+                service.simulate(_DEMO_CALLS, _DEMO_EVERY_S)
             gc.enable()
             gc.freeze()  # what was loaded stays: looking through it would hold up calls
-            simulator.start()
+            if not attended:
+                yield
+                return
+            attending = asyncio.create_task(attend(service))
             yield
+            attending.cancel()
+        finally:
+            await service.stop()
 
     app = FastAPI(
         title="ideal-dispatch", version=__version__, description=_ABOUT, lifespan=lifespan,
         docs_url=None, redoc_url=None, openapi_url="/v1/openapi.json",
     )  # fmt: skip
-    app.state.service, app.state.simulator = service, simulator
+    app.state.service = service
     refusals.install(app)
     api = list(app.routes)
     for part in routes.PARTS:
@@ -92,7 +105,7 @@ def create_app(settings: ServiceSettings, solver: SolverPool) -> FastAPI:
         Protection,
         service=service,
         calls={routes.ASK: limits.body_bytes, routes.EIDO: limits.eido_bytes},
-        lists={fleet.FLEET: limits.eido_bytes},
+        lists={routes.UNITS: limits.eido_bytes},
         strangers={routes.SESSION: SESSION_BYTES},
     )
     return app

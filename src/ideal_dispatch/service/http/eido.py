@@ -7,7 +7,6 @@ An EIDO is JSON whose components are named by ``$id`` and pointed at by
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from datetime import datetime, timedelta
 from typing import Any
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element, XMLParser
@@ -15,14 +14,14 @@ from xml.etree.ElementTree import Element, XMLParser
 from pydantic import ValidationError
 
 from ideal_dispatch.errors import InputError
-from ideal_dispatch.service import clock
-from ideal_dispatch.service.clock import moment_text
-from ideal_dispatch.service.http.schemas import RecommendationRequest, first_fault
-from ideal_dispatch.service.units.statuses import StatusCodes
-from ideal_dispatch.service.units.unit import AHEAD, FREE, Status
+from ideal_dispatch.service.http.schemas import RecommendationRequest, UnitInList, first_fault
+from ideal_dispatch.service.unit_news import status_of
+from ideal_dispatch.service.units import FREE, Status
+
+MOST_RESOLVED = 5000
+"""Components of a document that are followed, each once."""
 
 _XML_BYTES = 200_000
-_OLDEST_NEWS = timedelta(days=1)
 _GML, _GS = "{http://www.opengis.net/gml}", "{http://www.opengis.net/pidflo/1.0}"
 _REACH = {  # shapes with one middle, and the element that says how far around it
     f"{_GML}Point": None,
@@ -32,179 +31,184 @@ _REACH = {  # shapes with one middle, and the element that says how far around i
 _SHAPES = "gml:Point, gs:Circle or gs:Ellipse"
 _SYSTEM = re.compile(r"urn:ogc:def:crs:EPSG:[0-9.]*:(4326|4979)")  # latitude first
 _METRE = "urn:ogc:def:uom:EPSG::9001"
+_STATUSES = (  # from the centre's own code to the coarsest word
+    "unitStatusInternal",
+    "secondaryUnitStatusRegistryText",
+    "primaryUnitStatusRegistryText",
+)
+
+Component = Mapping[str, Any]
 
 
-def request_of(
-    document: Mapping[str, Any],
-    is_depot: Callable[[str], bool] = lambda name: True,
-    is_unit: Callable[[str], bool] = lambda name: False,
-) -> RecommendationRequest:
-    """The request that an EIDO stands for, or one line on what it lacks.
+class Eido:
+    """A document whose components are followed once each, however often they are referred to.
 
-    The primary is the first dispatched resource that is a unit of the fleet or of
-    a depot of ours: of the resources that ``dispatchComponent`` refers to, the
-    first whose name is a unit's, whose location is described by a depot's name, or
-    whose own name is one (an alias, such as a call sign, counts). Resources of
-    others, such as the police, are passed over.
+    The names are those of NENA-STA-021.1a. ``resolved`` counts the components and references
+    that were followed.
     """
-    components = _components(document)
-    incident = _one(document.get("incidentComponent"), components, "incidentComponent")
-    call_id = incident.get("incidentTrackingIdentifier")
-    if not isinstance(call_id, str):
-        raise InputError("EIDO: incidentComponent has no incidentTrackingIdentifier")
-    place = incident.get("locationReference", document.get("locationComponent"))
-    location = _one(place, components, "incidentComponent.locationReference")
-    stamp = incident.get("lastUpdateTimeStamp", document.get("lastUpdateTimeStamp"))
-    kind = incident.get("incidentTypeCommonRegistryText")
-    kinds = kind if isinstance(kind, list) else [kind]
-    try:
-        return RecommendationRequest.model_validate({
-            "call_id": call_id,
-            "received_at": stamp,
-            "location": _place(location.get("locationByValue")),
-            "primary": _primary(document, components, is_depot, is_unit),
-            "note": ", ".join(str(one) for one in kinds if one is not None)[:2000] or None,
-        })  # fmt: skip
-    except ValidationError as error:
-        where, words = first_fault(error.errors())
-        raise InputError(f"EIDO: {where}: {words}") from None
+
+    def __init__(self, document: Component) -> None:
+        self._document = document
+        self._named = {one["$id"]: one for one in _with_id(document)}
+        self._places: dict[int, dict[str, float] | InputError] = {}
+        self.resolved = 0
+        incident = self._one(document.get("incidentComponent"), "incidentComponent")
+        self._incident = incident
+        self._sent = self._unique(
+            resource
+            for dispatch in self._all(document.get("dispatchComponent"))
+            for resource in self._all(dispatch.get("emergencyResourceReference"))
+        )
+        self._resources = self._all(document.get("emergencyResourceComponent"))
+        self._locations = {
+            id(one): self._all(one.get("unitLocationReference"))
+            for one in self._unique([*self._sent, *self._resources])
+        }
+
+    def request(
+        self, is_depot: Callable[[str], bool], is_unit: Callable[[str], bool]
+    ) -> RecommendationRequest:
+        """The request that the document stands for, or one line on what it lacks.
+
+        The primary is the first dispatched resource whose name is a unit's, whose location is
+        described by a depot's name, or whose own name is one (an alias, such as a call sign,
+        counts). Resources of others, such as the police, are passed over.
+        """
+        incident = self._incident
+        call_id = incident.get("incidentTrackingIdentifier")
+        if not isinstance(call_id, str):
+            raise InputError("EIDO: incidentComponent has no incidentTrackingIdentifier")
+        place = incident.get("locationReference", self._document.get("locationComponent"))
+        location = self._one(place, "incidentComponent.locationReference")
+        primary: dict[str, Any] | None = None
+        for resource in self._sent:
+            name = resource.get("emergencyResourceName")
+            unit = name if isinstance(name, str) else None
+            stations = [one.get("locationDescriptionText") for one in self._locations[id(resource)]]
+            depots = [one for one in (*stations, unit) if isinstance(one, str) and is_depot(one)]
+            if unit is not None and is_unit(unit):
+                primary = {"unit": unit}
+            elif depots:
+                primary = {"depot": depots[0], "unit": unit}
+            if primary is not None:
+                break
+        kind = incident.get("incidentTypeCommonRegistryText")
+        kinds = kind if isinstance(kind, list) else [kind]
+        try:
+            return RecommendationRequest.model_validate({
+                "call_id": call_id,
+                "received_at": _stamp(incident, self._document),
+                "location": self._place(location),
+                "primary": primary,
+                "note": ", ".join(str(one) for one in kinds if one is not None)[:2000] or None,
+            })  # fmt: skip
+        except ValidationError as error:
+            where, words = first_fault(error.errors())
+            raise InputError(f"EIDO: {where}: {words}") from None
+
+    def news(self, is_unit: Callable[[str], bool], codes: Mapping[str, str]) -> list[UnitInList]:
+        """What the document says of known units.
+
+        The status is the first that we or the centre's ``codes`` know, from its own code to the
+        coarsest word. A position is the location by value of ``unitLocationReference``. Each is
+        as of its component's ``lastUpdateTimeStamp``, or the document's. What has no time or
+        cannot be read is left out: none of it is a reason to refuse a call.
+        """
+        call, sent = self._incident.get("incidentTrackingIdentifier"), set(map(id, self._sent))
+        news: dict[tuple[str, str], dict[str, Any]] = {}
+        for resource in self._resources:
+            unit = resource.get("emergencyResourceName")
+            if not (isinstance(unit, str) and is_unit(unit)):
+                continue
+            told: list[tuple[Component, dict[str, Any]]] = []
+            if (status := _status(resource, codes)) is not None:
+                on_call = id(resource) in sent and status not in FREE
+                told.append((resource, {"status": status, "call_id": call if on_call else None}))
+            for location in self._locations[id(resource)]:
+                with suppress(InputError):
+                    place = self._place(location)
+                    told.append((location, {"lon": place["lon"], "lat": place["lat"]}))
+            for component, values in told:
+                at = _stamp(component, resource, self._document)
+                if isinstance(at, str):
+                    news.setdefault((unit, at), {"id": unit, "at": at}).update(values)
+        found = []
+        for one in news.values():
+            with suppress(ValidationError):
+                found.append(UnitInList.model_validate(one))
+        return found
+
+    def _all(self, value: Any) -> list[Component]:
+        """The objects of a component or of references to some, each once."""
+        found = []
+        for item in value if isinstance(value, list) else [value]:
+            self.resolved += 1
+            if self.resolved > MOST_RESOLVED:
+                raise InputError(f"EIDO: more than {MOST_RESOLVED:,} components and references")
+            found.append(self._resolved(item))
+        return self._unique(one for one in found if isinstance(one, Mapping))
+
+    @staticmethod
+    def _unique(components: Any) -> list[Component]:
+        return list({id(one): one for one in components}.values())
+
+    def _resolved(self, item: Any) -> Any:
+        """The object itself, or the one that it refers to; None where the document lacks it."""
+        if not (isinstance(item, Mapping) and isinstance(item.get("$ref"), str)):
+            return item
+        name = item["$ref"]
+        return self._named.get(name, self._named.get(name.removeprefix("#")))
+
+    def _one(self, value: Any, where: str) -> Component:
+        """The first object of a component or of references to some."""
+        first = value[0] if isinstance(value, list) and value else value
+        found = self._resolved(first)
+        if found is None and isinstance(first, Mapping):
+            raise InputError(f"EIDO: {where} refers to {first['$ref'][:100]!r}, which is not in it")
+        if not isinstance(found, Mapping):
+            raise InputError(f"EIDO: {where} is missing")
+        return found
+
+    def _place(self, location: Component) -> dict[str, float]:
+        """Longitude, latitude and accuracy of a location, read once."""
+        key = id(location)
+        if key not in self._places:
+            try:
+                self._places[key] = _place(location.get("locationByValue"))
+            except InputError as error:
+                self._places[key] = error
+        found = self._places[key]
+        if isinstance(found, InputError):
+            raise found
+        return found
 
 
-def news_of(
-    document: Mapping[str, Any], is_unit: Callable[[str], bool], codes: StatusCodes | None = None
-) -> list[dict[str, Any]]:
-    """What an EIDO tells of units of the fleet, as news of ``PUT /v1/fleet/units``.
-
-    A unit is a resource of ``emergencyResourceComponent`` whose name ``is_unit``
-    knows. Its status is the first that ``codes`` know of ``unitStatusInternal``,
-    ``secondaryUnitStatusRegistryText`` and ``primaryUnitStatusRegistryText``: from
-    the centre's own code to the coarsest word. Its place is the location by value
-    of ``unitLocationReference``. Each is as of its component's
-    ``lastUpdateTimeStamp``, or the document's. What has no time, is not of the
-    last day or cannot be read is left out: none of it is a reason to refuse a call.
-
-    The names are those of NENA-STA-021.1a. Its registries of statuses are not
-    shipped: a word of theirs counts where it is one of ours, or in ``[units] codes``.
-    """
-    components, codes = _components(document), codes or StatusCodes()
-    incident = next(_all(document.get("incidentComponent"), components), {})
-    sent = [id(resource) for resource in _dispatched(document, components)]
-    news: dict[tuple[str, str], dict[str, Any]] = {}
-    for resource in _all(document.get("emergencyResourceComponent"), components):
-        unit = resource.get("emergencyResourceName")
-        if not (isinstance(unit, str) and is_unit(unit)):
-            continue
-        told: list[tuple[Mapping[str, Any], dict[str, Any]]] = []
-        if (status := _status(resource, codes)) is not None:
-            call = incident.get("incidentTrackingIdentifier")
-            on_call = id(resource) in sent and status not in FREE and isinstance(call, str)
-            told.append((resource, {"status": status, **({"call_id": call} if on_call else {})}))
-        locations = _all(resource.get("unitLocationReference"), components)
-        told += [(location, _unit_place(location)) for location in locations]
-        for component, values in told:
-            at = _recent([component, resource, document])
-            if values and at is not None:
-                news.setdefault((unit, at), {"id": unit, "at": at}).update(values)
-    return list(news.values())
-
-
-def _status(resource: Mapping[str, Any], codes: StatusCodes) -> Status | None:
-    names = ("unitStatusInternal", "secondaryUnitStatusRegistryText",
-             "primaryUnitStatusRegistryText")  # fmt: skip
-    for name in names:
-        given = resource.get(name)
-        for text in given if isinstance(given, list) else [given]:
-            with suppress(InputError):
-                if isinstance(text, str) and (status := codes.status(text)) is not None:
-                    return status
-    return None
-
-
-def _unit_place(location: Mapping[str, Any]) -> dict[str, Any]:
-    try:
-        place = _place(location.get("locationByValue"))
-    except InputError:
-        return {}
-    lon, lat = place["lon"], place["lat"]
-    return {"lon": lon, "lat": lat} if abs(lon) <= 180 and abs(lat) <= 90 else {}
-
-
-def _recent(components: list[Mapping[str, Any]]) -> str | None:
-    """The time stamp of the first that has one, if it is of the last day."""
-    stamp = next((c["lastUpdateTimeStamp"] for c in components if "lastUpdateTimeStamp" in c), None)
-    try:
-        at, now = datetime.fromisoformat(stamp or ""), clock.now()
-        return moment_text(at) if now - _OLDEST_NEWS <= at <= now + AHEAD else None
-    except (TypeError, ValueError, OverflowError):  # no text, no moment, no zone
-        return None
-
-
-def _components(document: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
-    return {component["$id"]: component for component in _named(document)}
-
-
-def _named(value: Any) -> Iterator[Mapping[str, Any]]:
+def _with_id(value: Any) -> Iterator[Component]:
     """Every object with a ``$id``, wherever it stands; nesting is capped before."""
     if isinstance(value, Mapping):
         if isinstance(value.get("$id"), str):
             yield value
         for inner in value.values():
-            yield from _named(inner)
+            yield from _with_id(inner)
     elif isinstance(value, list):
         for inner in value:
-            yield from _named(inner)
+            yield from _with_id(inner)
 
 
-def _primary(
-    document: Mapping[str, Any],
-    components: Mapping[str, Any],
-    is_depot: Callable[[str], bool],
-    is_unit: Callable[[str], bool],
-) -> dict[str, Any] | None:
-    for resource in _dispatched(document, components):
-        unit = resource.get("emergencyResourceName")
-        if isinstance(unit, str) and is_unit(unit):
-            return {"unit": unit}
-        places = _all(resource.get("unitLocationReference"), components)
-        stations = [place.get("locationDescriptionText") for place in places]
-        for depot in (*stations, unit):
-            if isinstance(depot, str) and depot and is_depot(depot):
-                return {"depot": depot, "unit": unit if isinstance(unit, str) else None}
+def _stamp(*components: Component) -> Any:
+    """The time stamp of the first that has one."""
+    name = "lastUpdateTimeStamp"
+    return next((one[name] for one in components if one.get(name) is not None), None)
+
+
+def _status(resource: Component, codes: Mapping[str, str]) -> Status | None:
+    for name in _STATUSES:
+        given = resource.get(name)
+        for text in given if isinstance(given, list) else [given]:
+            with suppress(InputError):
+                if isinstance(text, str) and (status := status_of(text, codes)) is not None:
+                    return status
     return None
-
-
-def _dispatched(
-    document: Mapping[str, Any], components: Mapping[str, Any]
-) -> Iterator[Mapping[str, Any]]:
-    for dispatch in _all(document.get("dispatchComponent"), components):
-        yield from _all(dispatch.get("emergencyResourceReference"), components)
-
-
-def _all(value: Any, components: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """The objects of a component or of references to some; references that lead nowhere aside."""
-    for item in value if isinstance(value, list) else [value]:
-        found = _resolved(item, components)
-        if isinstance(found, Mapping):
-            yield found
-
-
-def _resolved(item: Any, components: Mapping[str, Any]) -> Any:
-    """The object itself, or the one that it refers to, None where that is not in the document."""
-    if not (isinstance(item, Mapping) and isinstance(item.get("$ref"), str)):
-        return item
-    name = item["$ref"]
-    return components.get(name, components.get(name.removeprefix("#")))
-
-
-def _one(value: Any, components: Mapping[str, Any], where: str) -> Mapping[str, Any]:
-    """The first object of a component or of references to some."""
-    first = value[0] if isinstance(value, list) and value else value
-    found = _resolved(first, components)
-    if found is None and isinstance(first, Mapping):
-        raise InputError(f"EIDO: {where} refers to {first['$ref'][:100]!r}, which is not in it")
-    if not isinstance(found, Mapping):
-        raise InputError(f"EIDO: {where} is missing")
-    return found
 
 
 def _place(text: Any) -> dict[str, float]:
@@ -215,7 +219,14 @@ def _place(text: Any) -> dict[str, float]:
     if shape.tag not in _REACH:
         name = shape.tag.rpartition("}")[2]
         raise InputError(f"EIDO: the location's shape is {name[:40]}; send a {_SHAPES}")
-    _check_system(shape)
+    # other systems have other axes or another order of them: a swapped place looks like one
+    systems = [one.attrib["srsName"] for one in shape.iter() if "srsName" in one.attrib]
+    for system in systems or [""]:
+        if _SYSTEM.fullmatch(system) is None:
+            raise InputError(
+                f"EIDO: the location has srsName {system[:60]!r}; "
+                "urn:ogc:def:crs:EPSG::4326 or urn:ogc:def:crs:EPSG::4979 is needed"
+            )
     words, numbers, _ = _measured(shape.find(f"{_GML}pos"))
     if len(numbers) not in (2, 3):
         raise InputError(f"EIDO: gml:pos {words!r} is no latitude and longitude")
@@ -230,7 +241,7 @@ def _place(text: Any) -> dict[str, float]:
 
 
 def _measured(element: Element | None) -> tuple[str, list[float], str]:
-    """The beginning of an element's text, its numbers (none where a word is none), and its unit."""
+    """The beginning of an element's text, its numbers (none if a word is no number), its unit."""
     words = "" if element is None else (element.text or "").strip()
     unit = "" if element is None else element.get("uom", "")
     try:
@@ -238,17 +249,6 @@ def _measured(element: Element | None) -> tuple[str, list[float], str]:
     except ValueError:
         numbers = []
     return words[:60], numbers, unit[:60]
-
-
-def _check_system(shape: Element) -> None:
-    """Other systems have other axes or another order of them: a swapped place looks like one."""
-    systems = [one.attrib["srsName"] for one in shape.iter() if "srsName" in one.attrib]
-    for system in systems or [""]:
-        if _SYSTEM.fullmatch(system) is None:
-            raise InputError(
-                f"EIDO: the location has srsName {system[:60]!r}; "
-                "urn:ogc:def:crs:EPSG::4326 or urn:ogc:def:crs:EPSG::4979 is needed"
-            )
 
 
 def _shape(text: str) -> Element:

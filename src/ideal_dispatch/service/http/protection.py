@@ -11,6 +11,7 @@ import re
 import time
 from collections.abc import Mapping
 from itertools import accumulate
+from typing import TYPE_CHECKING
 
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -19,18 +20,14 @@ from ideal_dispatch.errors import IdealError
 from ideal_dispatch.service import logs
 from ideal_dispatch.service.http.access import token_of
 from ideal_dispatch.service.http.refusals import RefusedError, refusal_of
-from ideal_dispatch.service.state import Service
+
+if TYPE_CHECKING:
+    from ideal_dispatch.service.service import Service
 
 log = logging.getLogger(__name__)
 
-BEGAN = "ideal_dispatch.began"
-"""Where in a request's scope the server notes when its first byte came."""
-
-REFUSED = "ideal_dispatch.refused"
-"""Where it has a list for the client of a request that is refused for want of a slot."""
-
 SLOT = "ideal_dispatch.slot"
-"""Where a call has its slot."""
+"""Where in a request's scope a call has its slot."""
 
 _CONTENT_SECURITY_POLICY = (
     b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; "
@@ -70,16 +67,16 @@ def elements(body: bytes) -> int:
 class Protection:
     """Caps a body's size, nesting and time, adds security headers, and logs the request.
 
-    No body of a stranger is read, except at the paths of ``strangers``. What is posted to
-    ``calls`` needs a slot: where none is free, nothing is read either; it is taken once the
-    body is there. They and ``lists`` say how many bytes a body may have there; elsewhere the
+    The token is checked before a body is read, except at the paths of ``strangers``. What is
+    posted to ``calls`` needs a slot: where none is free, nothing is read either; it is taken once
+    the body is there. These and ``lists`` say how many bytes a body may have there; elsewhere the
     settings do.
     """
 
     def __init__(
         self,
         app: ASGIApp,
-        service: Service,
+        service: "Service",
         calls: Mapping[str, int],
         lists: Mapping[str, int],
         strangers: Mapping[str, int],
@@ -114,14 +111,12 @@ class Protection:
 
         try:
             try:
-                receive = await self._checked(scope, receive, headers)
+                receive = await self._checked(scope, receive, headers, began)
             except (IdealError, RefusedError) as error:
                 refusal = refusal_of(error)
-                self._service.observations.refused.labels(refusal.code).inc()
-                if refusal.status == 503 and REFUSED in scope:
-                    scope[REFUSED].append(scope["client"])  # its next request waits a little
+                self._service.metrics.refused.labels(refusal.code).inc()
                 response = refusal.response()
-                if refusal.status != 503:  # who may ask again keeps the connection
+                if refusal.status != 503:  # a client that asks again keeps the connection
                     response.headers["connection"] = "close"  # the rest of the body is not read
                 await response(scope, receive, answering)
             else:
@@ -137,22 +132,22 @@ class Protection:
             })  # fmt: skip
 
     async def _checked(
-        self, scope: Scope, receive: Receive, headers: dict[bytes, bytes]
+        self, scope: Scope, receive: Receive, headers: dict[bytes, bytes], began: float
     ) -> Receive:
         """What the application is to receive, once that is known to be harmless."""
         length = headers.get(b"content-length", b"0")
         if length == b"0" and b"transfer-encoding" not in headers:
             return receive
         called = scope["method"] == "POST" and scope["path"] in self._calls
-        who = "" if scope["path"] in self._strangers else token_of(Request(scope)).name
+        holder = "" if scope["path"] in self._strangers else token_of(Request(scope)).name
         if called:
-            self._service.admission.check(who)
+            self._service.admission.check(holder)
         charset = _CHARSET.search(headers.get(b"content-type", b"").lower())
         if charset and charset[1] not in (b"utf-8", b"utf8"):
             raise RefusedError(415, "not_utf8", _NOT_UTF8, "body")
         body = await self._body(scope["path"], length, receive)
         if called:
-            scope[SLOT] = self._service.admission.admit(who, scope.get(BEGAN))
+            scope[SLOT] = self._service.admission.admit(holder, began)
         given = False
 
         async def replayed() -> Message:

@@ -1,53 +1,58 @@
-"""The API: advice and what dispatchers do with it, units, what a desk needs, and health."""
+"""The API: advice and replies, units, closures, dispatches, what a desk needs, and health."""
+
+# ruff: noqa: A002 - the addresses name an id
 
 import asyncio
 import re
 from contextlib import suppress
-from typing import Annotated, Any
+from datetime import datetime
+from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import APIRouter, Body, Depends, Header, Query, Request
-from pydantic import ValidationError
 from pydantic_core import to_json
-from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.exceptions import HTTPException
+from starlette.responses import Response, StreamingResponse
 
 from ideal_dispatch.errors import IdealError, InputError
 from ideal_dispatch.service import clock
 from ideal_dispatch.service.admission import BusyError
-from ideal_dispatch.service.audit.units import DepotUnits
-from ideal_dispatch.service.clock import moment_text
-from ideal_dispatch.service.http import access, answer_schemas, closures, dispatches, fleet, schemas
-from ideal_dispatch.service.http.access import Caller, Dispatcher, Reader, Serving, still_there
-from ideal_dispatch.service.http.answer_schemas import Health, Recommendation, SessionOut, UnitsOut
-from ideal_dispatch.service.http.eido import news_of, request_of
-from ideal_dispatch.service.http.fleet import UnitNewsIn
+from ideal_dispatch.service.http import access, schemas
+from ideal_dispatch.service.http import answer_schemas as out
+from ideal_dispatch.service.http.access import Admin, Caller, Changer, Dispatcher, Reader
+from ideal_dispatch.service.http.eido import Eido
 from ideal_dispatch.service.http.protection import SLOT
-from ideal_dispatch.service.http.refusals import BODY, ToldOneByOneError, documented, there
-from ideal_dispatch.service.http.simulation import Simulator
-from ideal_dispatch.service.observations import CONTENT_TYPE
-from ideal_dispatch.service.units.unit import check_told_at
+from ideal_dispatch.service.http.refusals import REFUSALS, or_404
+from ideal_dispatch.service.metrics import CONTENT_TYPE
+from ideal_dispatch.service.unit_news import DepotCount, UnitNews
+
+if TYPE_CHECKING:
+    from ideal_dispatch.service.service import Service
 
 ASK, EIDO, UNITS = "/v1/recommendations", "/v1/incidents/eido", "/v1/units"
+CLOSURES, DISPATCHES = "/v1/closures", "/v1/dispatches"
 SESSION, SIMULATED = "/v1/session", "/v1/simulated-calls"
 
-calls, units, desk, health = OWN = [
-    APIRouter(tags=[tag]) for tag in ("recommendations", "units", "desk", "health")
+calls, units, closures, dispatches, desk = OWN = [
+    APIRouter(tags=[tag], responses=REFUSALS)
+    for tag in ("recommendations", "units", "closures", "dispatches", "desk")
 ]
-PARTS = [calls, units, fleet.router, dispatches.router, closures.router, desk, health]
+health = APIRouter(tags=["health"])
+PARTS = [*OWN, health]
 
 _PRINTABLE = re.compile(r"[ -~]{1,200}")  # keys
 _SESSION_S = 12 * 3600
-_NEWS_S = 0.3  # of a call's time, for recording what its EIDO tells of units
+_NEWS_S = 0.3  # of a call's time, for what its EIDO says of units
 
+
+def service_of(request: Request) -> "Service":
+    """The state that all requests share."""
+    service: Service = request.app.state.service
+    return service
+
+
+Serving = Annotated["Service", Depends(service_of)]
 Key = Annotated[str | None, Header(alias="Idempotency-Key", max_length=200)]
-Told = Annotated[
-    list[schemas.UnitsIn],
-    Body(min_length=1, max_length=500, examples=[[{"depot": "Kelp Point", "units": 2}]]),
-]
-
-
-def _content(kind: str) -> dict[str, Any]:
-    """What describes a route for readers that answers with other content than JSON."""
-    return {"response_class": Response, "responses": documented(403, 503, content=kind)}
+Brief = Annotated[bool, Query(description="Leave out geometry and explanation.")]
 
 
 class Json(Response):
@@ -59,148 +64,287 @@ class Json(Response):
         return to_json(content)
 
 
-@calls.post(ASK, responses=documented(403, *BODY, 409, 503, model=Recommendation))
+# --- recommendations --------------------------------------------------------------
+
+
+@calls.post(ASK, response_model=out.Recommendation)
 async def recommend(
     request: schemas.RecommendationRequest,
     asked: Request,
     service: Serving,
     caller: Caller,
     key: Key = None,
+    brief: Brief = False,
 ) -> Json:
     """Whether a second ambulance is worth sending to this call, and from where.
 
-    The same call, key and body give the same answer and one row in the audit. A new body with
+    The same call, key and body give the same answer and one row on record. A new body with
     a new key is a new revision. Without a key the body itself is the key.
     """
-    key, slot = _one_key(key, request.idempotency_key), asked.scope[SLOT]
-    call, content = request.call(), request.content()
-    return Json(await service.recommender.recommend(call, content, key, caller.name, slot))
+    if key is not None and request.idempotency_key not in (None, key):
+        raise InputError("Idempotency-Key and idempotency_key differ; give one of them")
+    key = request.idempotency_key if key is None else key
+    if key is not None and _PRINTABLE.fullmatch(key) is None:
+        raise InputError("idempotency key: 1 to 200 printable ASCII characters are needed")
+    call, slot = request.call(), asked.scope[SLOT]
+    made = await service.recommend(call, request.content(), key, caller.name, slot)
+    return Json(_brief(made) if brief else made)
 
 
-@calls.post(EIDO, responses=documented(403, *BODY, 409, 503, model=Recommendation))
+@calls.post(EIDO, response_model=out.Recommendation)
 async def eido(
     document: Annotated[dict[str, Any], Body()],  # no example: tools would follow the `$ref` in it
     asked: Request,
     service: Serving,
     caller: Caller,
     key: Key = None,
+    brief: Brief = False,
 ) -> Json:
     """Advice for a NENA EIDO (NENA-STA-021.1): its incident and its location by value.
 
-    The primary is the first dispatched resource that is a unit of the fleet or of a depot of ours;
-    where there is none, the router chooses one. What the document tells of units of the fleet is
-    known before the advice, unless it makes no sense. Free units are those of PUT /v1/units or
-    PUT /v1/fleet/units.
+    The primary is the first dispatched resource that is a known unit or of a depot of ours;
+    otherwise the router chooses one. What the document says of known units is on record before
+    the advice, unless it makes no sense.
     """
-
-    def is_unit(name: str) -> bool:
-        return service.ledger.units.find(name) is not None
-
-    request = request_of(document, service.recommender.names.knows, is_unit)
-    if news := news_of(document, is_unit, fleet.status_codes(service)):
-        with suppress(IdealError, ValidationError, TimeoutError):  # the call comes first
+    known: set[str] = set()
+    with suppress(IdealError):
+        known = {row["id"] for row in await service.units()}
+    read = await asyncio.to_thread(Eido, document)
+    request = await asyncio.to_thread(read.request, service.depots.knows, known.__contains__)
+    news = await asyncio.to_thread(read.news, known.__contains__, service.settings.units.codes)
+    if news:
+        with suppress(IdealError, TimeoutError):  # the call comes first
             async with asyncio.timeout(_NEWS_S):
-                known = service.ledger.units
-                told = [{**one, "id": unit.id} for one in news if (unit := known.find(one["id"]))]
-                await fleet.tell([UnitNewsIn(**one) for one in told], service, caller.name)
-    return await recommend(request, asked, service, caller, key)
+                await service.update_units([_news(one) for one in news], caller.name)
+    return await recommend(request, asked, service, caller, key, brief)
 
 
-def _one_key(header: str | None, body: str | None) -> str | None:
-    """The idempotency key, from wherever it was given."""
-    if header is not None and body is not None and header != body:
-        raise InputError("Idempotency-Key and idempotency_key differ; give one of them")
-    key = header if header is not None else body
-    if key is not None and _PRINTABLE.fullmatch(key) is None:
-        raise InputError("idempotency key: 1 to 200 printable ASCII characters are needed")
-    return key
-
-
-@calls.get(ASK, responses=documented(403, 422, 503, model=list[Recommendation]))
+@calls.get(ASK, response_model=list[out.Recommendation])
 async def recent(
-    service: Serving, reader: Reader, limit: Annotated[int, Query(ge=1, le=500)] = 50
+    service: Serving,
+    reader: Reader,
+    limit: Annotated[int, Query(ge=1, le=500)] = 50,
+    brief: Brief = False,
 ) -> Json:
     """The latest recommendations, newest first."""
-    return Json(await service.ledger.recent(limit))
+    rows = await service.recommendations(limit)
+    return Json([_brief(one) for one in rows] if brief else rows)
 
 
-@calls.get(f"{ASK}/{{id}}", responses=documented(403, 404, 422, 503, model=Recommendation))
-async def one(id: schemas.Id, service: Serving, reader: Reader) -> Json:  # noqa: A002
-    """One recommendation, with the response to it."""
-    return Json(there(await service.ledger.get(id)))
-
-
-@calls.post(
-    f"{ASK}/{{id}}/response",
-    dependencies=[Depends(still_there)],
-    responses=documented(403, 404, 409, *BODY, 503, model=Recommendation),
-)
-async def respond(
-    id: schemas.Id,  # noqa: A002
-    response: schemas.HumanResponse,
-    service: Serving,
-    dispatcher: Dispatcher,
+@calls.get(f"{ASK}/{{id}}", response_model=out.Recommendation)
+async def recommendation(
+    id: schemas.Id, service: Serving, reader: Reader, brief: Brief = False
 ) -> Json:
-    """What the dispatcher did: accept, or override with a reason. The last one counts.
+    """One recommendation, with the reply to it."""
+    found = or_404(await service.recommendation(id))
+    return Json(_brief(found) if brief else found)
 
-    An advice that expired or that a newer one replaced is not answered any more: 409 with the
-    code `advice_expired` or `advice_superseded`.
+
+@calls.post(f"{ASK}/{{id}}/reply", response_model=out.Recommendation)
+async def reply(
+    id: schemas.Id, said: schemas.ReplyIn, service: Serving, dispatcher: Dispatcher
+) -> Json:
+    """What the dispatcher did: accept, or override with a reason; the first reply is final.
+
+    A running dispatch takes `stand_down`, `keep` and `send_one`. 409 where it no longer holds, by
+    `code`: `unit_promised`, `unit_gone`, `answered`, `expired`, `superseded` or `ended`.
     """
-    return Json(there(await service.respond(id, response.model_dump(), dispatcher.name)))
+    given = said.model_dump(exclude={"question"} if said.question is None else None)
+    return Json(or_404(await service.reply(id, given, dispatcher.name)))
+
+
+def _brief(made: dict[str, Any]) -> dict[str, Any]:
+    """A recommendation without geometry and explanation."""
+    shown = {k: v for k, v in made.items() if k not in ("why", "considered", "made_with")}
+    for name in ("primary", "second"):
+        if unit := made.get(name):
+            route = {k: v for k, v in unit["route"].items() if k not in ("edges", "geojson")}
+            shown[name] = {**unit, "route": route}
+            shown[name].pop("shared_edges", None)
+    return shown
 
 
 # --- units ------------------------------------------------------------------------
 
 
-@units.get(UNITS, responses=documented(403, model=list[UnitsOut]))
-async def known(service: Serving, reader: Reader) -> JSONResponse:
-    """Free units of every depot, as last told, and the calls that units are promised to."""
-    return JSONResponse(service.units())
+def _news(one: schemas.UnitInList | schemas.CountIn) -> UnitNews | DepotCount:
+    kind = DepotCount if isinstance(one, schemas.CountIn) else UnitNews
+    return kind(at=_us(one.at), **one.model_dump(exclude={"at"}))
 
 
-@units.put(
-    UNITS,
-    dependencies=[Depends(still_there)],
-    responses=documented(403, 409, *BODY, 503, model=list[UnitsOut]),
-)
-async def tell(told: Told, service: Serving, caller: Caller) -> JSONResponse:
-    """Tell free units of some or all depots, now or as of `updated_at`.
+def _us(at: datetime | None) -> int | None:
+    return None if at is None else clock.micros(at)
 
-    A count older than the one that is known is refused with 409, one that is more than 5 s ahead
-    of the clock here with 422; no count is changed then.
+
+@units.get(UNITS, response_model=list[out.UnitOut])
+async def all_units(service: Serving, reader: Reader) -> Json:
+    """Every unit, as last reported."""
+    return Json(await service.units())
+
+
+@units.get(f"{UNITS}/{{id:path}}", response_model=out.UnitOut)
+async def one_unit(id: schemas.UnitInPath, service: Serving, reader: Reader) -> Json:
+    """One unit."""
+    return Json(or_404(await service.unit(id)))
+
+
+@units.put(UNITS, response_model=out.UpdateOut)
+async def update_units(
+    news: Annotated[
+        list[schemas.News],
+        Body(min_length=1, max_length=1000, examples=[schemas.UNITS_EXAMPLE]),
+    ],
+    service: Serving,
+    changer: Changer,
+) -> Json:
+    """Report units, one by one or as counts of free ones by depot, in one list.
+
+    Reports older than what is known change nothing. All are refused where one makes no sense.
     """
-    if service.ledger.units.fleet:
-        raise ToldOneByOneError("units are told one by one here; use PUT /v1/fleet/units")
-    names, now = service.recommender.names, clock.now()
-    counts: dict[str, schemas.UnitsIn] = {}
-    for one in told:
-        depot = names.find(one.depot)
-        if depot in counts:
-            raise InputError(f"{depot} is told twice; give one count of each depot")
-        counts[depot] = one
-    moment = service.ledger.units.moment(counts, now)
-    news = []
-    for depot, one in counts.items():
-        at = moment if one.updated_at is None else one.updated_at
-        check_told_at(f"updated_at of {depot}", at, now)
-        news.append(DepotUnits(depot, one.units, at))
-    await service.set_units(news, caller.name)
-    return JSONResponse(service.units())
+    counted: set[str] = set()
+    for one in news:
+        if isinstance(one, schemas.CountIn):
+            if one.depot in counted:
+                raise InputError(f"{one.depot} is counted twice; give one count of each depot")
+            counted.add(one.depot)
+    return Json(await service.update_units([_news(one) for one in news], changer.name))
+
+
+@units.put(f"{UNITS}/{{id:path}}", response_model=out.UpdateOut)
+async def update_unit(
+    id: schemas.UnitInPath, news: schemas.UnitIn, service: Serving, changer: Changer
+) -> Json:
+    """Report one unit. A report older than what is known changes nothing."""
+    one = schemas.UnitInList(id=id, **news.model_dump())
+    return Json(await service.update_units([_news(one)], changer.name))
+
+
+@units.delete(f"{UNITS}/{{id:path}}", status_code=204, response_class=Response)
+async def delete_unit(id: schemas.UnitInPath, service: Serving, changer: Changer) -> Response:
+    """Remove a unit that is no longer in service."""
+    if not await service.delete_unit(id, changer.name):
+        raise HTTPException(404)
+    return Response(status_code=204)
+
+
+# --- closures ---------------------------------------------------------------------
+
+
+@closures.get(CLOSURES, response_model=list[out.ClosureOut])
+async def all_closures(service: Serving, reader: Reader) -> Json:
+    """Closures that are in force or will be, in the order in which they were made."""
+    return Json(await service.closures())
+
+
+@closures.post(CLOSURES, status_code=201, response_model=out.ClosureOut)
+async def close(closure: schemas.ClosureIn, service: Serving, changer: Changer) -> Json:
+    """Close a road or an area: no route of an advice drives there while it is closed.
+
+    It ends by itself at `until`, or when it is deleted.
+    """
+    made = await service.close(
+        *closure.drawn(), changer.name, since=_us(closure.since), until=_us(closure.until),
+        reason=closure.reason or "", whole_city=closure.whole_city,
+    )  # fmt: skip
+    return Json(made, 201)
+
+
+@closures.delete(f"{CLOSURES}/{{id}}", status_code=204, response_class=Response)
+async def end_closure(id: schemas.Id, service: Serving, changer: Changer) -> Response:
+    """Open it again, before its time is over or before it began."""
+    if not await service.end_closure(id, changer.name):
+        raise HTTPException(404)
+    return Response(status_code=204)
+
+
+# --- dispatches -------------------------------------------------------------------
+
+
+@dispatches.get(DISPATCHES, response_model=list[out.DispatchOut])
+async def all_dispatches(service: Serving, reader: Reader) -> Json:
+    """Dispatches with a second unit: running ones, and those that ended within the last hour."""
+    return Json(await service.dispatches())
+
+
+@dispatches.get(f"{DISPATCHES}/{{id}}", response_model=out.DispatchOut)
+async def dispatch(id: schemas.Id, service: Serving, reader: Reader) -> Json:
+    """One dispatch; its id is that of the recommendation."""
+    return Json(or_404(await service.dispatch(id)))
 
 
 # --- what a desk needs ------------------------------------------------------------
 
 
-@desk.post(SESSION, responses=documented(*BODY, model=SessionOut))
+def _content(kind: str) -> dict[str, Any]:
+    """What describes a route that answers with other content than JSON."""
+    return {"response_class": Response, "responses": {200: {"content": {kind: {}}}}}
+
+
+@desk.get("/v1/events", **_content("text/event-stream"))
+async def events(
+    service: Serving,
+    reader: Reader,
+    after: Annotated[int | None, Query(ge=0)] = None,
+    last: Annotated[str | None, Header(alias="Last-Event-ID")] = None,
+) -> StreamingResponse:
+    """What happens, as it happens: server-sent events, resumable by their `id`.
+
+    Events are `recommendation`, `reply`, `units`, `closures`, `dispatch`, `promise_lost` and
+    `health`; a ping comes every 5 s. Without `after` or `Last-Event-ID` it begins with now.
+    """
+    if service.events_full:
+        raise BusyError("too many clients listen to events; close some")
+    if last is not None and last.isdecimal() and len(last) < 19:
+        after = int(last)  # of the connection before this one
+    headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+    stream = service.events(after)
+    return StreamingResponse(stream, media_type="text/event-stream", headers=headers)
+
+
+@desk.get("/v1/city", response_model=out.CityOut)
+async def city(service: Serving, reader: Reader) -> Json:
+    """Name, depots, extent, clock, and how far the next call is from help."""
+    return Json(await service.city())
+
+
+@desk.get("/v1/network.geojson", **_content("application/geo+json"))
+async def network(request: Request, service: Serving, reader: Reader) -> Response:
+    """The roads, for a map without internet."""
+    tag = f'"{service.facts.checksums["network"]}"'
+    headers = {"ETag": tag, "Cache-Control": "private, no-cache", "Vary": "Accept-Encoding"}
+    if request.headers.get("if-none-match") == tag:
+        return Response(status_code=304, headers=headers)
+    roads = await service.road_map()
+    packed = "gzip" in request.headers.get("accept-encoding", "")
+    if packed:
+        headers["Content-Encoding"] = "gzip"
+    content = roads.packed if packed else roads.plain
+    return Response(content, media_type="application/geo+json", headers=headers)
+
+
+@desk.get("/v1/model-card", **_content("text/markdown"))
+async def model_card(service: Serving, reader: Reader) -> Response:
+    """What the model is, learned from, and good for."""
+    card = await service.model_card()
+    return Response(card, media_type="text/markdown; charset=utf-8")
+
+
+@desk.get("/v1/languages", responses={200: {"model": list[str]}})
+async def languages(service: Serving) -> Json:
+    """The languages that the desk offers; the sign-in page has them too, so no token is needed."""
+    return Json(list(service.settings.city.languages))
+
+
+@desk.post(SESSION, response_model=dict[str, Any])
 async def sign_in(
     request: Request, service: Serving, given: Annotated[schemas.SessionIn | None, Body()] = None
-) -> JSONResponse:
+) -> Json:
     """Keep a token, of the body or of the Authorization header, in a cookie for this browser."""
     token = access.bearer(request)
     if given is not None and given.token is not None:
         token = given.token.strip()
-    who = access.owner(request, token)
-    response = JSONResponse({"name": who.name, "role": who.role})
+    owner = access.owner(request, token)
+    response = Json({"name": owner.name, "role": owner.role})
     response.set_cookie(
         access.COOKIE, token or "", max_age=_SESSION_S, httponly=True, samesite="strict",
         secure=service.settings.server.secure_cookie or request.url.scheme == "https",
@@ -208,10 +352,10 @@ async def sign_in(
     return response
 
 
-@desk.get(SESSION, responses=documented(model=SessionOut))
-async def who(reader: Reader) -> JSONResponse:
+@desk.get(SESSION, response_model=dict[str, Any])
+async def session(reader: Reader) -> Json:
     """Whose session it is."""
-    return JSONResponse({"name": reader.name, "role": reader.role})
+    return Json({"name": reader.name, "role": reader.role})
 
 
 @desk.delete(SESSION, status_code=204, response_class=Response)
@@ -222,106 +366,49 @@ async def sign_out() -> Response:
     return response
 
 
-@desk.get("/v1/languages", responses={200: {"model": list[str]}})
-async def languages(service: Serving) -> JSONResponse:
-    """The languages that the desk offers, for anybody: the sign-in page has them too."""
-    return JSONResponse(list(service.settings.city.languages))
-
-
-@desk.get("/v1/city", responses=documented(403, model=answer_schemas.CityOut))
-async def city(service: Serving, reader: Reader) -> JSONResponse:
-    """Name, depots, extent and clock."""
-    facts, free = service.solver.facts, {row["depot"]: row["units"] for row in service.units()}
-    west, south, east, north = facts.bounds
-    return JSONResponse({
-        "name": facts.name,
-        "depots": [
-            {"name": name, "lon": lon, "lat": lat, "units": free[name]}
-            for name, (lon, lat) in facts.depots.items()
-        ],
-        "centre": [round((west + east) / 2, 6), round((south + north) / 2, 6)],
-        "bounds": [west, south, east, north],
-        "time_zone": facts.time_zone,
-        "simulated": service.settings.demo,
-        "clock": {"now": moment_text(clock.now()), "speed": clock.speed()},
-        "units": "fleet" if service.ledger.units.fleet else "counts",
-        "cover": await service.cover(),
-    })  # fmt: skip
-
-
-@desk.get("/v1/network.geojson", **_content("application/geo+json"))
-async def network(request: Request, service: Serving, reader: Reader) -> Response:
-    """The roads, for a map without internet."""
-    tag = f'"{service.solver.facts.checksums["network"]}"'
-    headers = {"ETag": tag, "Cache-Control": "private, no-cache", "Vary": "Accept-Encoding"}
-    if request.headers.get("if-none-match") == tag:
-        return Response(status_code=304, headers=headers)
-    roads = await service.road_map()
-    headers["ETag"] = f'"{roads.checksum}"'
-    packed = "gzip" in request.headers.get("accept-encoding", "")
-    if packed:
-        headers["Content-Encoding"] = "gzip"
-    content = roads.packed if packed else roads.plain
-    return Response(content, media_type="application/geo+json", headers=headers)
-
-
-@desk.get("/v1/events", **_content("text/event-stream"))
-async def events(service: Serving, reader: Reader) -> StreamingResponse:
-    """What happens, as it happens: server-sent events.
-
-    Events are `recommendation`, `response`, `units`, `fleet`, `dispatch`, `closures` and `health`;
-    a ping comes every 5 s.
-    """
-    if service.hub.full:
-        raise BusyError("too many desks listen; close some")
-    headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-    return StreamingResponse(service.hub.listen(), media_type="text/event-stream", headers=headers)
-
-
-@desk.get("/v1/model-card", **_content("text/markdown"))
-async def model_card(service: Serving, reader: Reader) -> Response:
-    """What the model is, learned from, and good for."""
-    card = await service.solver.ask("model_card")
-    return Response(card, media_type="text/markdown; charset=utf-8")
-
-
-@desk.post(SIMULATED, responses=documented(403, *BODY, model=answer_schemas.Simulation))
-async def simulate(
-    asked: schemas.SimulatedCalls, request: Request, service: Serving, reader: Reader
-) -> JSONResponse:
-    """Invent calls, to see decisions flow. For admins, and for all on the embedded city."""
+async def may_simulate(service: Serving, reader: Reader) -> None:
+    """Refuse all but admins, except on the embedded city."""
     if not service.settings.demo:
         access.check_role(reader, "admin")
-    simulator: Simulator = request.app.state.simulator
-    simulator.ask(asked.count, asked.every_s)
-    return JSONResponse(simulator.status())
 
 
-@desk.get(SIMULATED, responses=documented(403, model=answer_schemas.Simulation))
-async def simulated(request: Request, reader: Reader) -> JSONResponse:
+@desk.post(SIMULATED, dependencies=[Depends(may_simulate)], response_model=dict[str, Any])
+async def simulate(asked: schemas.SimulatedCalls, service: Serving) -> Json:
+    """Invent calls, to see decisions flow. For admins, and for all on the embedded city."""
+    service.simulate(asked.count, asked.every_s)
+    return Json(service.simulation())
+
+
+@desk.get(SIMULATED, response_model=dict[str, Any])
+async def simulation(service: Serving, reader: Reader) -> Json:
     """How many simulated calls are still to come."""
-    simulator: Simulator = request.app.state.simulator
-    return JSONResponse(simulator.status())
+    return Json(service.simulation())
+
+
+@desk.post("/v1/clock", response_model=dict[str, Any])
+async def step_clock(step: schemas.ClockStep, service: Serving, admin: Admin) -> Json:
+    """Set a simulated clock ahead; the clock of a real city is refused."""
+    return Json(await service.step_clock(step.step_s, admin.name))
 
 
 # --- health -----------------------------------------------------------------------
 
 
-@health.get("/healthz", responses={200: {"model": Health}})
-async def alive(service: Serving) -> JSONResponse:
+@health.get("/healthz", responses={200: {"model": out.HealthOut}})
+async def alive(service: Serving) -> Json:
     """The process answers."""
     status, parts = service.health()
-    return JSONResponse({"status": status, "parts": parts})
+    return Json({"status": status, "parts": parts})
 
 
-@health.get("/readyz", responses={200: {"model": Health}, 503: {"model": Health}})
-async def ready(service: Serving) -> JSONResponse:
+@health.get("/readyz", responses={200: {"model": out.HealthOut}, 503: {"model": out.HealthOut}})
+async def ready(service: Serving) -> Json:
     """Advice can be given; 503 while the service starts. A degraded service is ready."""
     status, parts = service.health()
-    return JSONResponse({"status": status, "parts": parts}, 503 if status == "starting" else 200)
+    return Json({"status": status, "parts": parts}, 503 if status == "starting" else 200)
 
 
-@health.get("/metrics", responses=documented(403, content="text/plain"), response_class=Response)
+@health.get("/metrics", **_content("text/plain"))
 async def metrics(request: Request, service: Serving) -> Response:
     """Numbers for Prometheus, for auditors and admins unless the settings make them public."""
     if not service.settings.server.public_metrics:

@@ -2,20 +2,41 @@
 
 import re
 from collections.abc import Sequence
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 
 from fastapi import Path
-from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import (
+    AwareDatetime,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Discriminator,
+    Field,
+    Tag,
+    model_validator,
+)
 from pydantic.config import JsonDict
 
-from ideal_dispatch.service.solver.messages import LONGEST_NAME, Call, Scene, Sent, unstorable
+from ideal_dispatch.service.messages import (
+    LONGEST_NAME,
+    MOST_CLOSED,
+    AssignedPrimary,
+    Call,
+    IncidentLocation,
+    unstorable,
+)
 
 OverrideReason = Literal[
     "unit_unavailable", "road_knowledge", "patient_condition", "capacity", "other"
 ]
+Action = Literal["accept", "override", "stand_down", "keep", "send_one"]
 
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d")
+_UNSAFE = re.compile(  # control characters, line ends, and what reverses the words around it
+    "[\x00-\x1f\x7f-\x9f\ud800-\udfff\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]"
+)
+_MOST_POINTS = 500
 
 
 def first_fault(errors: Sequence[Any]) -> tuple[str, str]:
@@ -31,28 +52,42 @@ def _as_text(value: Any) -> Any:
     raise ValueError("a moment is written as text, such as 2026-03-01T08:15:00+08:00")
 
 
-def _plain_zone(at: datetime) -> datetime:
-    """The same moment on the same clock; pydantic's own zones would bring it to a solver."""
-    offset = at.utcoffset()
-    assert offset is not None  # the schema takes none without
-    return at.replace(tzinfo=timezone(offset))
-
-
-def plain_text(value: Any) -> Any:
-    """Text that every store can keep: no NUL, no half characters."""
+def _storable(value: Any) -> Any:
     if isinstance(value, str) and unstorable(value):
         raise ValueError("a NUL or half a character is in this text")
+    return value
+
+
+def _one_line(value: Any) -> Any:
+    """A name without blanks around it, and without characters that break a line or turn it."""
+    if isinstance(value, str):
+        value = value.strip()
+        if _UNSAFE.search(value):
+            raise ValueError("control characters are in this text, or ones that reverse it")
+    return value
+
+
+def _identifier(value: Any) -> Any:
+    """The same, all of it printable: two ids that look alike are one."""
+    value = _one_line(value)
+    if isinstance(value, str) and not value.isprintable():
+        raise ValueError("characters that cannot be seen are in this id")
     return value
 
 
 Moment = Annotated[AwareDatetime, Field(strict=False), BeforeValidator(_as_text)]
 Number = Annotated[float, Field(allow_inf_nan=False)]
 
-# limits come first, so that the schema tells them
-CallId = Annotated[str, Field(min_length=1, max_length=128), BeforeValidator(plain_text)]
-Name = Annotated[str, Field(min_length=1, max_length=LONGEST_NAME), BeforeValidator(plain_text)]
+# limits come first, so that the schema has them
+CallId = Annotated[str, Field(min_length=1, max_length=128), BeforeValidator(_identifier)]
+UnitId = Annotated[str, Field(min_length=1, max_length=64), BeforeValidator(_identifier)]
+UnitInPath = Annotated[str, Path(min_length=1, max_length=64), BeforeValidator(_identifier)]
+Word = Annotated[str, Field(max_length=64), BeforeValidator(_one_line)]
+Name = Annotated[str, Field(min_length=1, max_length=LONGEST_NAME), BeforeValidator(_one_line)]
 Id = Annotated[str, Path(min_length=1, max_length=64, pattern=r"^[0-9a-z]+$")]
-Note = Annotated[str, Field(max_length=2000), BeforeValidator(plain_text)]
+Note = Annotated[str, Field(max_length=2000), BeforeValidator(_storable)]
+Longitude = Annotated[float, Field(ge=-180, le=180, allow_inf_nan=False)]
+Latitude = Annotated[float, Field(ge=-90, le=90, allow_inf_nan=False)]
 
 
 class In(BaseModel):
@@ -61,11 +96,14 @@ class In(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
+# --- calls ------------------------------------------------------------------------
+
+
 class Location(In):
     """Where the patient is. Beyond the limits it is longitude and latitude swapped, or wrong."""
 
-    lon: Number = Field(ge=-180, le=180)
-    lat: Number = Field(ge=-90, le=90)
+    lon: Longitude
+    lat: Latitude
     accuracy_m: Number | None = Field(default=None, ge=0, le=1e6)
 
     @model_validator(mode="before")
@@ -80,14 +118,14 @@ class Location(In):
 
 
 class Primary(In):
-    """The ambulance that the agency sends: its depot or its unit, and its path.
+    """The ambulance that the agency sends, by its depot or its unit, and its path.
 
-    The depot may be left out where the unit was told of by PUT /v1/fleet/units. The path comes as
+    The depot may be left out where the unit was reported by `PUT /v1/units`. The path comes as
     edges or as a polyline.
     """
 
     depot: Name | None = None
-    unit: Name | None = None
+    unit: UnitId | None = None
     edges: Annotated[list[int], Field(max_length=20_000)] | None = None
     polyline: Annotated[str, Field(max_length=65_536)] | None = None
 
@@ -98,13 +136,6 @@ class Primary(In):
         if self.depot is None and self.unit is None:
             raise ValueError("name the depot or the unit of the primary")
         return self
-
-
-class DepotCount(In):
-    """Units that are free at a depot now, one already sent to this call not counted."""
-
-    name: Name
-    units: int = Field(ge=0, le=1000)
 
 
 class WeatherIn(In):
@@ -123,56 +154,51 @@ class ContextIn(In):
     weather: WeatherIn | None = None
 
 
-REQUEST_EXAMPLE: JsonDict = {
+CALL_EXAMPLE: JsonDict = {
     "call_id": "2026-000123",
-    "idempotency_key": "2026-000123/1",
-    "received_at": "2026-03-01T08:15:00+08:00",
-    "location": {"lon": 114.15, "lat": 22.28, "accuracy_m": 25},
-    "primary": {"depot": "Kelp Point", "unit": "A117"},
-    "depots": [{"name": "Kelp Point", "units": 1}, {"name": "Gannet Bay", "units": 2}],
+    "location": {"lon": 117.2393, "lat": 21.5845, "accuracy_m": 25},
+    "primary": {"depot": "Kelp Point"},
     "note": "12 Lantern Street, 3rd floor",
 }
 
 
 class RecommendationRequest(In):
-    """A call. ``primary`` null: we choose one by the router, and say so.
+    """A call. ``received_at`` left out: it was received now.
 
-    ``depots`` left out: the units last told by PUT /v1/units, without the
-    primary where its depot's count is older than the call.
+    ``primary`` null: the router chooses one, and the answer says so. The units that could go are
+    those of `PUT /v1/units`.
     """
 
-    model_config = ConfigDict(json_schema_extra={"examples": [REQUEST_EXAMPLE]})
+    model_config = ConfigDict(json_schema_extra={"examples": [CALL_EXAMPLE]})
 
     call_id: CallId
     idempotency_key: Annotated[str, Field(min_length=1, max_length=200)] | None = None
-    received_at: Moment
+    received_at: Moment | None = None
     location: Location
     primary: Primary | None = None
-    depots: Annotated[list[DepotCount], Field(max_length=500)] | None = None
     context: ContextIn | None = None
     threshold_s: Number | None = Field(default=None, ge=-86_400, le=86_400)
     note: Note | None = None
 
     def content(self) -> dict[str, Any]:
-        """The request for the audit: all but its key."""
+        """The request for the record: all but its key."""
         return self.model_dump(mode="json", exclude={"idempotency_key"})
 
     def call(self) -> Call:
-        """The call for a solver."""
-        told = None if self.context is None else self.context.weather
+        """The call; where the request does not say when it was received, the service does."""
+        weather = None if self.context is None else self.context.weather
         return Call(
             self.call_id,
-            _plain_zone(self.received_at),
-            Scene(**self.location.model_dump()),
-            None if self.primary is None else Sent(**self.primary.model_dump()),
-            None if self.depots is None else tuple((one.name, one.units) for one in self.depots),
-            None if told is None else told.model_dump(),
+            self.received_at or datetime.now(UTC),
+            IncidentLocation(**self.location.model_dump()),
+            None if self.primary is None else AssignedPrimary(**self.primary.model_dump()),
+            None if weather is None else weather.model_dump(),
             self.threshold_s,
         )
 
 
-class HumanResponse(In):
-    """What the dispatcher did with the advice."""
+class ReplyIn(In):
+    """What the dispatcher did: with an advice, or with the ``question`` of a running dispatch."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -180,23 +206,111 @@ class HumanResponse(In):
         }
     )
 
-    action: Literal["accept", "override"]
+    action: Action
     reason_code: OverrideReason | None = None
+    question: Annotated[str, Field(min_length=1, max_length=64)] | None = None
     text: Note | None = None
 
     @model_validator(mode="after")
-    def _reasoned(self) -> "HumanResponse":
+    def _reasoned(self) -> "ReplyIn":
         if self.action == "override" and self.reason_code is None:
             raise ValueError("an override needs a reason_code")
         return self
 
 
-class UnitsIn(In):
-    """All units that are free at a depot, now or at ``updated_at``."""
+# --- units and closures -----------------------------------------------------------
+
+
+class UnitIn(In):
+    """News of a unit; what is left out stays as it was. A new unit needs its depot and status.
+
+    ``status`` is a word of ours or a code of the centre's radio. ``heading`` is in degrees from
+    north. ``at`` left out means now.
+    """
+
+    depot: Name | None = None
+    kind: Word | None = None
+    status: Annotated[Word, Field(min_length=1)] | None = None
+    call_id: CallId | None = None
+    lon: Longitude | None = None
+    lat: Latitude | None = None
+    heading: Number | None = Field(default=None, ge=0, le=360)
+    speed_kmh: Number | None = Field(default=None, ge=0, le=400)
+    at: Moment | None = None
+
+
+class UnitInList(UnitIn):
+    """News of the unit ``id``."""
+
+    id: UnitId
+
+
+class CountIn(In):
+    """How many units are free at a depot, where the centre does not name its units."""
 
     depot: Name
-    units: int = Field(ge=0, le=1000)
-    updated_at: Moment | None = None
+    free: int = Field(ge=0, le=1000)
+    at: Moment | None = None
+
+
+def _kind_of_news(value: Any) -> str:
+    return "count" if isinstance(value, dict) and "free" in value else "unit"
+
+
+News = Annotated[
+    Annotated[UnitInList, Tag("unit")] | Annotated[CountIn, Tag("count")],
+    Discriminator(_kind_of_news),
+]
+UNITS_EXAMPLE = [
+    {"id": "A117", "depot": "Kelp Point", "status": "at_station"},
+    {"depot": "Gannet Bay", "free": 2},
+]
+
+_Point = Annotated[list[Number], Field(min_length=2, max_length=2)]
+
+CLOSURE_EXAMPLE: JsonDict = {
+    "reason": "parade",
+    "line": [[117.2388, 21.5842], [117.2403, 21.584]],
+}
+
+
+class ClosureIn(In):
+    """A road or an area that is closed, now or ``from`` a moment, for good or ``until`` another.
+
+    It is named by exactly one of three: ``edges`` of the network, a ``line`` along the road, which
+    closes both of its directions, or a ``polygon`` (points of longitude and latitude). A polygon
+    around more than a fifth of all edges needs ``whole_city``.
+    """
+
+    model_config = ConfigDict(json_schema_extra={"examples": [CLOSURE_EXAMPLE]})
+
+    since: Moment | None = Field(default=None, alias="from")
+    until: Moment | None = None
+    reason: Name | None = None
+    edges: Annotated[list[int], Field(min_length=1, max_length=MOST_CLOSED)] | None = None
+    line: Annotated[list[_Point], Field(min_length=2, max_length=_MOST_POINTS)] | None = None
+    polygon: Annotated[list[_Point], Field(min_length=3, max_length=_MOST_POINTS)] | None = None
+    whole_city: bool = False
+
+    @model_validator(mode="after")
+    def _one_shape(self) -> "ClosureIn":
+        shapes = [one for one in (self.edges, self.line, self.polygon) if one is not None]
+        if len(shapes) != 1:
+            raise ValueError("give exactly one of edges, line and polygon")
+        for lon, lat in (*(self.line or ()), *(self.polygon or ())):
+            if not (abs(lon) <= 180 and abs(lat) <= 90):
+                raise ValueError(f"longitude {lon}, latitude {lat} are not on Earth; swapped?")
+        if self.since is not None and self.until is not None and self.until <= self.since:
+            raise ValueError("until is not after from")
+        return self
+
+    def drawn(self) -> tuple[str, Any]:
+        """Which of the three it is."""
+        kinds = {"edges": self.edges, "line": self.line, "polygon": self.polygon}
+        return next((kind, shape) for kind, shape in kinds.items() if shape is not None)
+
+
+# --- the desk ---------------------------------------------------------------------
 
 
 class SimulatedCalls(In):
@@ -204,6 +318,12 @@ class SimulatedCalls(In):
 
     every_s: Number = Field(default=8.0, ge=0.5, le=3600)
     count: int = Field(default=20, ge=0, le=10_000)
+
+
+class ClockStep(In):
+    """How far a simulated clock is to go ahead at once."""
+
+    step_s: Number = Field(gt=0, le=31 * 86_400)
 
 
 class SessionIn(In):

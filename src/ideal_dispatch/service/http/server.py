@@ -1,6 +1,7 @@
-"""Running the application: uvicorn, with patience for slow clients bounded."""
+"""Running the application: uvicorn, one worker in this process or several under its supervisor."""
 
 import asyncio
+import faulthandler
 import logging
 import re
 import signal
@@ -9,95 +10,152 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import uvicorn
-from fastapi import FastAPI
 from uvicorn.config import STARTUP_FAILURE
+from uvicorn.supervisors import Multiprocess
 
-from ideal_dispatch.errors import InputError
-from ideal_dispatch.service.http.connection import ClientConnection
-from ideal_dispatch.service.settings import ServiceSettings, notify_socket
+from ideal_dispatch.errors import IdealError, InputError
+from ideal_dispatch.service import logs
+from ideal_dispatch.service.settings import (
+    CONFIG,
+    ServiceSettings,
+    from_environment,
+    notify_socket,
+)
+
+if TYPE_CHECKING:
+    from fastapi import FastAPI
+
+    from ideal_dispatch.service.service import Service
+
+FACTORY = f"{__name__}:worker"
+"""Where uvicorn's supervisor finds the application of a worker process."""
+
+HEAD_BYTES = 16_384
+"""Of a request's address and headers."""
+
+MOST_CONNECTIONS = 1000
+"""Below the usual limit of file descriptors."""
 
 log = logging.getLogger(__name__)
 
 _SAY_EVERY_S = 10.0
-_KEEP_ALIVE_S = 10
+_KEEP_ALIVE_S = 65  # longer than the pools of clients and proxies keep a connection
 _GRACE_S = 2
-_BACKLOG = 512
+_HANGS_S = 20.0  # a worker that cannot run its event loop for so long ends
+_LOOK_S = 0.2
 
 
 def options(settings: ServiceSettings) -> dict[str, Any]:
     """How uvicorn is to serve the application."""
     return {
-        "http": ClientConnection,
+        "http": "h11",  # it bounds a head, httptools does not
+        "h11_max_incomplete_event_size": HEAD_BYTES,
+        "limit_concurrency": MOST_CONNECTIONS,
+        "timeout_keep_alive": _KEEP_ALIVE_S,
+        "timeout_graceful_shutdown": _GRACE_S,
         "ws": "none",
         "log_config": None,
         "access_log": False,
         "server_header": False,
-        "timeout_keep_alive": _KEEP_ALIVE_S,
-        "timeout_graceful_shutdown": _GRACE_S,
-        "backlog": _BACKLOG,
         "proxy_headers": True,
         "forwarded_allow_ips": list(settings.server.trusted_proxies),
     }
 
 
-def run(app: FastAPI | str, settings: ServiceSettings, host: str, port: int, workers: int) -> None:
-    """Serve until a signal ends it; ``app`` is the name of a factory for several workers."""
+def run(
+    app: "FastAPI | None", settings: ServiceSettings, host: str, port: int, workers: int = 1
+) -> None:
+    """Serve until a signal ends it: the application here, or ``workers`` that make their own.
+
+    The supervisor of several starts another one where one ended or does not answer.
+    """
     _check_address(host, port)
     given: dict[str, Any] = {"host": host, "port": port, **options(settings)}
-    if isinstance(app, str):
-        uvicorn.run(app, workers=workers, factory=True, **given)
+    if app is not None:
+        # uvicorn raises the signal again once it has ended: what runs beside the service ends, too
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
+        uvicorn.run(app, **given)
         return
-    server = _Server(uvicorn.Config(app, **given))
-    with suppress(KeyboardInterrupt):
-        server.run()
-    if not server.started:
-        sys.exit(STARTUP_FAILURE)
+    config = uvicorn.Config(FACTORY, factory=True, workers=workers, **given)
+    supervisor = Multiprocess(config, [config.bind_socket()])
+    supervisor.run()
+    if any(one.exitcode == STARTUP_FAILURE for one in supervisor.processes):
+        raise InputError("a worker cannot start; its line above says why")
 
 
-class _Server(uvicorn.Server):
-    """Tells systemd (``Type=notify``) once it listens: `systemctl restart` waits for that.
+def worker() -> "FastAPI":
+    """The application of a worker process, by the settings that the environment names."""
+    from ideal_dispatch.service.deciding.engine import Engine
+    from ideal_dispatch.service.http.app import create_app
 
-    It ends the streams of events first: it would wait for them, and then report their end as
-    a failure.
+    try:
+        settings = from_environment()
+        if settings is None:
+            raise InputError(f"{CONFIG} names no configuration")
+        logs.configure(settings.server.log_level)
+        return create_app(settings, Engine.load(settings), attended=True)
+    except IdealError as error:
+        log.critical("cannot start: %s", error)
+        sys.exit(STARTUP_FAILURE)  # the supervisor does not try again
+
+
+async def attend(service: "Service") -> None:
+    """Say to systemd (``Type=notify``) that the service is ready, and guard the event loop.
+
+    A thread that never gives back Python's lock stops the event loop: the process then ends with
+    a trace of all threads, and its supervisor starts another. Where the server ends, streams of
+    events are ended first: it would wait for them.
     """
-
-    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        app = self.config.loaded_app
-        while not hasattr(app, "state"):  # what uvicorn puts around it
-            app = app.app
-        app.state.service.hub.close()
-        await super().shutdown(sockets)
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
-        address = notify_socket()
-        if address and self.started:
-            with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as told, suppress(OSError):
-                told.sendto(b"READY=1", re.sub("^@", "\0", address))  # @: no file, a name alone
+    said, armed_at = False, -_HANGS_S
+    try:
+        while True:
+            if time.monotonic() - armed_at > _HANGS_S / 4:
+                faulthandler.dump_traceback_later(_HANGS_S, exit=True)
+                armed_at = time.monotonic()
+            server = _server()
+            if server is not None and server.started and not said:
+                said = True
+                _say_ready()
+            if server is not None and server.should_exit:
+                service.end_events()
+            await asyncio.sleep(_LOOK_S)
+    finally:
+        faulthandler.cancel_dump_traceback_later()
 
 
 async def ready_or_ended(ready: Callable[[], bool]) -> None:
-    """Wait until it is ready, or until uvicorn is told to end: by itself it waits for the start."""
+    """Wait until it is ready, or until uvicorn is to end: by itself it waits for the start."""
     began = time.monotonic()
     say_at = began + _SAY_EVERY_S
     while not ready():
-        # uvicorn's server notes a signal, and tells nobody yet
-        server = getattr(signal.getsignal(signal.SIGTERM), "__self__", None)
-        if isinstance(server, uvicorn.Server) and server.should_exit:
-            log.info("told to end before it was ready")
+        server = _server()
+        if server is not None and server.should_exit:
+            log.info("ended before it was ready")
             return
         if time.monotonic() >= say_at:
-            words = "not ready after %.0f s: files are loaded, or kernels compiled as never before"
+            words = "not ready after %.0f s: files are loaded, or kernels are compiled"
             log.info(words, time.monotonic() - began)
             say_at += _SAY_EVERY_S
         await asyncio.sleep(0.01)
 
 
+def _server() -> uvicorn.Server | None:
+    """The server of this process: it handles the signals, and tells the application nothing."""
+    server = getattr(signal.getsignal(signal.SIGTERM), "__self__", None)
+    return server if isinstance(server, uvicorn.Server) else None
+
+
+def _say_ready() -> None:
+    if address := notify_socket():
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as told, suppress(OSError):
+            told.sendto(b"READY=1", re.sub("^@", "\0", address))  # @: no file, a name alone
+
+
 def _check_address(host: str, port: int) -> None:
-    """One line where nobody can listen there, rather than a page from within the server."""
+    """One line where the address cannot be used, rather than a page from within the server."""
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
         with socket.socket(found[0][0], socket.SOCK_STREAM) as probe:

@@ -1,26 +1,29 @@
-"""EIDO documents: references resolved, locations read, tricks refused."""
+"""EIDO documents: references resolved once, locations read, tricks refused."""
 
 import copy
+import json
 from contextlib import suppress
-from datetime import timedelta
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ideal_dispatch.errors import InputError
-from ideal_dispatch.service import clock
-from ideal_dispatch.service.http.eido import news_of, request_of
-from ideal_dispatch.service.units.statuses import StatusCodes
-from tests.service_town import EIDO
+from ideal_dispatch.service.http.eido import MOST_RESOLVED, Eido
+from ideal_dispatch.service.http.schemas import RecommendationRequest
+from tests.conftest import ROOT
 
+EXAMPLE: dict[str, Any] = json.loads((ROOT / "examples" / "eido.json").read_text(encoding="utf-8"))
+CALL = EXAMPLE["incidentComponent"]["incidentTrackingIdentifier"]
 WGS84 = "urn:ogc:def:crs:EPSG::4326"
 METRE = "urn:ogc:def:uom:EPSG::9001"
 SPACES = 'xmlns:gml="http://www.opengis.net/gml" xmlns:gs="http://www.opengis.net/pidflo/1.0"'
 GML = f'{SPACES} srsName="{WGS84}"'
 POS = "<gml:pos>22.5 114.5</gml:pos>"
 RADIUS = f'<gs:radius uom="{METRE}">35</gs:radius>'
+STAMP, EARLIER = "2026-03-01T08:15:00+08:00", "2026-03-01T08:10:00+08:00"
 
 
 def point(inside: str = POS, system: str = WGS84) -> str:
@@ -32,19 +35,25 @@ def circle(inside: str) -> str:
 
 
 def document(pidf: str | None = None, **incident: Any) -> dict[str, Any]:
-    made: dict[str, Any] = copy.deepcopy(EIDO)
+    made: dict[str, Any] = copy.deepcopy(EXAMPLE)
     made["incidentComponent"].update(incident)
     if pidf is not None:
         made["locationComponent"][0]["locationByValue"] = pidf
     return made
 
 
+def read(
+    made: dict[str, Any],
+    depots: tuple[str, ...] = ("Kelp Point",),
+    units: tuple[str, ...] = (),
+) -> RecommendationRequest:
+    return Eido(made).request(depots.__contains__, units.__contains__)
+
+
 def test_the_example() -> None:
-    request = request_of(EIDO)
+    request = read(EXAMPLE)
     assert (request.location.lon, request.location.lat) == (117.2393, 21.5845)
-    assert request.location.accuracy_m is None
-    assert request.call_id == "urn:emergency:uid:incidentid:2026-000123:cad.example"
-    assert request.received_at.isoformat() == "2026-03-01T08:15:00+08:00"
+    assert request.call_id == CALL
     assert request.primary is not None
     assert (request.primary.depot, request.primary.unit) == ("Kelp Point", "A117")
     assert request.note == "Cardiac arrest"
@@ -61,7 +70,7 @@ def test_the_example() -> None:
     ],
 )
 def test_shapes_with_an_accuracy(shape: str) -> None:
-    place = request_of(document(shape)).location
+    place = read(document(shape)).location
     assert (place.lon, place.lat, place.accuracy_m) == (114.5, 22.5, 35.0)
 
 
@@ -69,23 +78,16 @@ def test_shapes_with_an_accuracy(shape: str) -> None:
     "system", [WGS84, "urn:ogc:def:crs:EPSG::4979", "urn:ogc:def:crs:EPSG:6.6:4326"]
 )
 def test_systems_with_latitude_first(system: str) -> None:
-    place = request_of(document(point(system=system))).location
+    place = read(document(point(system=system))).location
     assert (place.lon, place.lat, place.accuracy_m) == (114.5, 22.5, None)
 
 
 def test_the_first_shape_counts() -> None:
     """A PIDF-LO with many places names the best first; a worse one is no way around it."""
     other = "<gml:pos>1 2</gml:pos>"
-    both = f"<a>{point()}{point(other)}</a>"
-    assert request_of(document(both)).location.lat == 22.5
-    with pytest.raises(InputError, match="the location's shape is Polygon"):
-        request_of(document(f"<a><gml:Polygon {GML}>{other}</gml:Polygon>{point()}</a>"))
-
-
-def test_a_position_of_another_system_than_its_shape() -> None:
-    inside = '<gml:pos srsName="urn:ogc:def:crs:OGC:1.3:CRS84">22.5 14.5</gml:pos>'
-    with pytest.raises(InputError, match="CRS84'; urn:ogc:def:crs:EPSG::4326 or"):
-        request_of(document(point(inside)))
+    assert read(document(f"<a>{point()}{point(other)}</a>")).location.lat == 22.5
+    with pytest.raises(InputError, match="Polygon"):
+        read(document(f"<a><gml:Polygon {GML}>{other}</gml:Polygon>{point()}</a>"))
 
 
 @pytest.mark.parametrize(
@@ -94,21 +96,25 @@ def test_a_position_of_another_system_than_its_shape() -> None:
      [{"$ref": "location-1"}, {"$ref": "other"}]],
 )  # fmt: skip
 def test_references_in_all_their_forms(reference: Any) -> None:
-    assert request_of(document(locationReference=reference)).location.lat == 21.5845
+    assert read(document(locationReference=reference)).location.lat == 21.5845
 
 
 def test_components_in_a_list_or_alone() -> None:
-    made = document()
+    made = document(lastUpdateTimeStamp=STAMP)
     made["incidentComponent"] = [made["incidentComponent"]]
     made["locationComponent"] = made["locationComponent"][0]
-    assert request_of(made).location.lat == 21.5845
+    assert read(made).location.lat == 21.5845
     del made["incidentComponent"][0]["locationReference"]
-    assert request_of(made).location.lat == 21.5845
+    assert read(made).location.lat == 21.5845
     made["lastUpdateTimeStamp"] = made["incidentComponent"][0].pop("lastUpdateTimeStamp")
-    assert request_of(made).received_at.hour == 8
+    at = read(made).received_at
+    assert at is not None
+    assert at.isoformat() == STAMP
+    del made["lastUpdateTimeStamp"]
+    assert read(made).received_at is None  # now
 
 
-def _with_resources(*resources: dict[str, Any]) -> dict[str, Any]:
+def with_resources(*resources: dict[str, Any]) -> dict[str, Any]:
     made = document()
     named = [{"$id": f"r{number}", **one} for number, one in enumerate(resources)]
     made["emergencyResourceComponent"] = named
@@ -135,68 +141,42 @@ AT_KELP = {"unitLocationReference": {"$ref": "location-2"}}
         ([{"emergencyResourceName": "Car 54"}], None),
         ([{"emergencyResourceName": 7, "unitLocationReference": {"$ref": "lost"}}], None),
         ([{"emergencyResourceName": "Car 54", "unitLocationReference": "location-2"}], None),
+        ([{"emergencyResourceName": "A9"}], (None, "A9")),
+        ([{"emergencyResourceName": "A9", **AT_KELP}], (None, "A9")),
+        ([{"emergencyResourceName": ["A9"]}], None),
         ([], None),
     ],
 )  # fmt: skip
-def test_the_primary_is_the_first_dispatched_unit_of_a_depot(
-    resources: list[dict[str, Any]], primary: tuple[str, str | None] | None
+def test_the_primary_is_the_first_dispatched_unit_that_is_known(
+    resources: list[dict[str, Any]], primary: tuple[str | None, str | None] | None
 ) -> None:
-    request = request_of(_with_resources(*resources), {"Kelp Point", "Medic 9"}.__contains__)
-    sent = request.primary and (request.primary.depot, request.primary.unit)
-    assert sent == primary
-
-
-@pytest.mark.parametrize(
-    ("resources", "primary"),
-    [
-        ([{"emergencyResourceName": "A117"}], (None, "A117")),
-        ([{"emergencyResourceName": "A117", **AT_KELP}], (None, "A117")),
-        ([{"emergencyResourceName": "Car 54"}, {"emergencyResourceName": "A117"}],
-         (None, "A117")),
-        ([{"emergencyResourceName": "A9", **AT_KELP}, {"emergencyResourceName": "A117"}],
-         ("Kelp Point", "A9")),
-        ([{"emergencyResourceName": ["A117"]}], None),
-    ],
-)  # fmt: skip
-def test_a_unit_of_the_fleet_needs_no_depot(
-    resources: list[dict[str, Any]], primary: tuple[str | None, str] | None
-) -> None:
-    document = _with_resources(*resources)
-    request = request_of(document, {"Kelp Point"}.__contains__, {"A117"}.__contains__)
-    sent = request.primary and (request.primary.depot, request.primary.unit)
-    assert sent == primary
+    request = read(with_resources(*resources), ("Kelp Point", "Medic 9"), ("A9",))
+    assert (request.primary and (request.primary.depot, request.primary.unit)) == primary
 
 
 def test_a_resource_that_was_not_dispatched_is_no_primary() -> None:
     made = document()
     del made["dispatchComponent"]
-    assert request_of(made).primary is None
+    assert read(made).primary is None
     made["dispatchComponent"] = {"emergencyResourceReference": {"$ref": "lost"}}
-    assert request_of(made).primary is None
+    assert read(made).primary is None
 
 
 # --- news of units ---------------------------------------------------------------------
 
 
-def stamp(seconds_ago: float = 0.0) -> str:
-    return (clock.now() - timedelta(seconds=seconds_ago)).isoformat()
-
-
-def told(document: dict[str, Any], codes: StatusCodes | None = None) -> list[dict[str, Any]]:
-    """News without their times."""
-    news = news_of(document, {"A117", "A118"}.__contains__, codes)
-    return [{name: one[name] for name in one if name != "at"} for one in news]
+def told(made: dict[str, Any], codes: dict[str, str] | None = None) -> list[dict[str, Any]]:
+    """News of two units, without their moments."""
+    news = Eido(made).news({"A117", "A118"}.__contains__, codes or {})
+    return [one.model_dump(exclude_none=True, exclude={"at"}) for one in news]
 
 
 def unit(name: str = "A117", **more: Any) -> dict[str, Any]:
-    return {"emergencyResourceName": name, "lastUpdateTimeStamp": stamp(10), **more}
+    return {"emergencyResourceName": name, "lastUpdateTimeStamp": STAMP, **more}
 
 
-CALL = EIDO["incidentComponent"]["incidentTrackingIdentifier"]
-
-
-def _with_place(pidf: str, **more: Any) -> dict[str, Any]:
-    made = _with_resources(unit(unitLocationReference={"$ref": "here"}))
+def with_place(pidf: str, **more: Any) -> dict[str, Any]:
+    made = with_resources(unit(unitLocationReference={"$ref": "here"}))
     made["locationComponent"].append({"$id": "here", "locationByValue": pidf, **more})
     return made
 
@@ -205,68 +185,106 @@ def _with_place(pidf: str, **more: Any) -> dict[str, Any]:
     ("more", "news"),
     [
         ({"primaryUnitStatusRegistryText": "En Route"}, {"status": "en_route", "call_id": CALL}),
-        ({"secondaryUnitStatusRegistryText": ["OnScene"]},
+        ({"secondaryUnitStatusRegistryText": ["On-Scene"]},
          {"status": "on_scene", "call_id": CALL}),
         ({"primaryUnitStatusRegistryText": "Available"}, {"status": "available"}),
-        ({"unitStatusInternal": ["?", "7"], "secondaryUnitStatusRegistryText": "On scene",
-          "primaryUnitStatusRegistryText": "Assigned"},
+        ({"unitStatusInternal": ["?", "7"], "secondaryUnitStatusRegistryText": "On scene"},
          {"status": "transporting", "call_id": CALL}),
         ({"unitStatusInternal": ["5"], "secondaryUnitStatusRegistryText": "On scene"},
          {"status": "on_scene", "call_id": CALL}),
     ],
 )  # fmt: skip
 def test_the_status_of_a_unit(more: dict[str, Any], news: dict[str, Any]) -> None:
-    """The centre's own code comes first; a word that nobody knows is passed over."""
-    assert told(_with_resources(unit(**more)), StatusCodes("fms")) == [{"id": "A117", **news}]
+    """The centre's own code comes first; an unknown word is passed over."""
+    codes = {"7": "transporting", "5": ""}
+    assert told(with_resources(unit(**more)), codes) == [{"id": "A117", **news}]
 
 
 def test_a_unit_that_was_not_dispatched_is_on_no_call() -> None:
-    made = _with_resources(unit(primaryUnitStatusRegistryText="En route"))
+    made = with_resources(unit(primaryUnitStatusRegistryText="En route"))
     del made["dispatchComponent"]
     assert told(made) == [{"id": "A117", "status": "en_route"}]
 
 
 def test_the_place_of_a_unit_and_its_status_each_have_their_time() -> None:
-    made = _with_place(point(), lastUpdateTimeStamp=stamp(3))
-    assert told(made) == [{"id": "A117", "lon": 114.5, "lat": 22.5}]
-    made["emergencyResourceComponent"][0]["primaryUnitStatusRegistryText"] = "free"
-    status, place = news_of(made, {"A117"}.__contains__)
-    assert (status["status"], place["lon"]) == ("available", 114.5)
-    assert status["at"] < place["at"]
+    made = with_place(point(), lastUpdateTimeStamp=EARLIER)
+    made["emergencyResourceComponent"][0]["primaryUnitStatusRegistryText"] = "available"
+    status, place = Eido(made).news({"A117"}.__contains__, {})
+    assert (status.status, status.lon, place.status, place.lon) == ("available", None, None, 114.5)
+    assert status.at is not None
+    assert place.at is not None
+    assert place.at < status.at
     del made["locationComponent"][-1]["lastUpdateTimeStamp"]
-    (both,) = news_of(made, {"A117"}.__contains__)
-    assert (both["status"], both["lon"], both["at"]) == ("available", 114.5, status["at"])
+    (both,) = Eido(made).news({"A117"}.__contains__, {})
+    assert (both.status, both.lon, both.at) == ("available", 114.5, status.at)
 
 
 def test_units_of_others_are_none_of_ours() -> None:
-    made = _with_resources(
-        unit("Car 54", primaryUnitStatusRegistryText="free"),
-        unit("A118", primaryUnitStatusRegistryText="free"),
+    made = with_resources(
+        unit("Car 54", primaryUnitStatusRegistryText="available"),
+        unit("A118", primaryUnitStatusRegistryText="available"),
     )
     assert told(made) == [{"id": "A118", "status": "available"}]
 
 
-@pytest.mark.parametrize("at", [None, "", "soon", 3, "2026-03-01T08:15:00", 90_000.0, -600.0])
-def test_news_without_a_time_of_today_are_left_out(at: Any) -> None:
-    at = stamp(at) if isinstance(at, float) else at  # so many seconds ago
-    made = _with_resources(unit(primaryUnitStatusRegistryText="free", lastUpdateTimeStamp=at))
+@pytest.mark.parametrize("at", [None, "", "soon", 3, "2026-03-01T08:15:00"])
+def test_news_without_a_moment_are_left_out(at: Any) -> None:
+    made = with_resources(unit(primaryUnitStatusRegistryText="available", lastUpdateTimeStamp=at))
+    made.pop("lastUpdateTimeStamp", None)
     assert told(made) == []
-
-
-def test_the_time_of_the_document_is_that_of_its_parts() -> None:
-    made = _with_resources({"emergencyResourceName": "A117", "unitStatusInternal": "free"})
-    assert told(made) == []
-    assert len(told({**made, "lastUpdateTimeStamp": stamp()})) == 1
 
 
 @pytest.mark.parametrize("pidf", ["", "<a/>", "no xml", point("<gml:pos>1 900</gml:pos>"),
                                   point("<gml:pos>nan 1</gml:pos>")])  # fmt: skip
 def test_a_place_that_cannot_be_read_is_left_out(pidf: str) -> None:
-    assert told(_with_place(pidf)) == []
+    assert told(with_place(pidf)) == []
 
 
-def test_the_example_is_history() -> None:
-    assert told(EIDO) == []
+# --- documents made to do harm -----------------------------------------------------------
+
+
+def multiplying(count: int) -> dict[str, Any]:
+    """References to references: followed one by one they are count³."""
+    made = document()
+    many = [{"$ref": name} for name in ("d", "r", "l") for _ in range(count)]
+    dispatches, resources, places = many[:count], many[count : 2 * count], many[2 * count :]
+    made["dispatchComponent"] = [{"$id": "d", "emergencyResourceReference": resources}, *dispatches]
+    made["emergencyResourceComponent"] = [
+        {"$id": "r", "emergencyResourceName": "A117", "unitLocationReference": places}
+    ]
+    made["locationComponent"].append({"$id": "l", "locationByValue": point()})
+    return made
+
+
+def test_each_reference_is_followed_once() -> None:
+    one, many = Eido(multiplying(1)), Eido(multiplying(1001))
+    assert many.resolved - one.resolved == 3 * 1000  # as many as there are more in the document
+    request = many.request({"Kelp Point"}.__contains__, {"A117"}.__contains__)
+    assert request.primary is not None
+    assert request.primary.unit == "A117"
+
+
+def test_a_place_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many units are said to be there."""
+    made = with_resources(*(unit(unitLocationReference={"$ref": "l"}) for _ in range(50)))
+    made["locationComponent"].append({"$id": "l", "locationByValue": point()})
+    read_xml: list[Any] = []
+    plain = ElementTree.XML
+
+    def counted(*given: Any) -> Any:
+        read_xml.append(given)
+        return plain(*given)
+
+    monkeypatch.setattr(ElementTree, "XML", counted)
+    assert len(Eido(made).news({"A117"}.__contains__, {})) == 1
+    assert len(read_xml) == 1
+
+
+def test_too_many_components_are_refused() -> None:
+    made = document()
+    made["emergencyResourceComponent"] = [{}] * (MOST_RESOLVED + 1)
+    with pytest.raises(InputError, match="components"):
+        Eido(made)
 
 
 BOMB = (
@@ -277,94 +295,75 @@ OUTSIDE = (
     '<!DOCTYPE x [<!ENTITY f SYSTEM "file:///etc/passwd">]>'
     f"<gml:Point {GML}><gml:pos>&f;</gml:pos></gml:Point>"
 )
+CRS84 = "urn:ogc:def:crs:OGC:1.3:CRS84"
 
 
 @pytest.mark.parametrize(
-    ("made", "words"),
+    ("made", "key"),
     [
-        ({}, "incidentComponent is missing"),
-        (document(incidentTrackingIdentifier=None), "no incidentTrackingIdentifier"),
-        (document(incidentTrackingIdentifier="x" * 200), "call_id: String should have at most 128"),
-        (document(lastUpdateTimeStamp="yesterday"), "received_at: a moment is written as text"),
-        (document(lastUpdateTimeStamp="2026-03-01T08:15:00"), "received_at: .*timezone"),
-        (document(locationReference={"$ref": "lost"}), "refers to 'lost', which is not in it"),
-        (document(locationReference="location-1"), "locationReference is missing"),
-        (document("no xml"), "the PIDF-LO is no XML"),
-        (document("<a><b></a>"), "the PIDF-LO is no XML"),
-        (document("<a/>"), "has no gml:Point, gs:Circle or gs:Ellipse; a civic"),
-        (document(point("<gml:pos>1</gml:pos>")), "no latitude and"),
-        (document(point("<gml:pos>x y</gml:pos>")), "no latitude and"),
+        ({}, "incidentComponent"),
+        (document(incidentTrackingIdentifier=None), "incidentTrackingIdentifier"),
+        (document(incidentTrackingIdentifier="x" * 200), "call_id"),
+        (document(lastUpdateTimeStamp="yesterday"), "received_at"),
+        (document(lastUpdateTimeStamp="2026-03-01T08:15:00"), "received_at"),
+        (document(locationReference={"$ref": "lost"}), "lost"),
+        (document(locationReference="location-1"), "locationReference"),
+        (document("no xml"), "XML"),
+        (document("<a><b></a>"), "XML"),
+        (document("<a/>"), "gml:Point"),
+        (document(point("<gml:pos>1</gml:pos>")), "gml:pos"),
+        (document(point("<gml:pos>x y</gml:pos>")), "gml:pos"),
         (document(point("<gml:pos>nan 1</gml:pos>")), "location.lat"),
         (document(point("<gml:pos>114.1 22.2</gml:pos>")), "swapped"),
-        (document(point("<gml:pos>1 2 3 4</gml:pos>")), "no latitude and"),
-        (document(point("")), "gml:pos '' is no latitude and"),
-        (document(point(f"<gml:Point>{POS}</gml:Point>")), "gml:pos '' is no latitude and"),
-        (
-            document(
-                f"<gml:Polygon {GML}><gml:exterior><gml:LinearRing>{POS}</gml:LinearRing>"
-                "</gml:exterior></gml:Polygon>"
-            ),
-            "shape is Polygon; send a gml:Point, gs:Circle or",
-        ),
-        (document(f"<gs:ArcBand {GML}>{POS}</gs:ArcBand>"), "shape is ArcBand; send a gml:Point"),
-        (
-            document(f"<gs:Sphere {GML}>{POS}{RADIUS}</gs:Sphere>"),
-            "shape is Sphere; send a gml:Point",
-        ),
-        (document(f"<gml:Circle {GML}>{POS}</gml:Circle>"), "shape is Circle; send a gml:Point"),
-        (document(f"<Point>{POS.replace('gml:', '')}</Point>"), "has no gml:Point"),
-        (document(f"<gml:Point {SPACES}>{POS}</gml:Point>"), "has srsName ''; urn:"),
-        (document(point(system="urn:ogc:def:crs:OGC:1.3:CRS84")), "CRS84'; urn:.* is needed"),
-        (document(point(system="EPSG:4326")), "srsName 'EPSG:4326'; urn:.* is needed"),
-        (document(point(system=f"{WGS84}9")), "43269'; urn:.* is needed"),
-        (document(circle(POS)), "radius '' in ''; metres .* are needed"),
-        (document(circle(f"{POS}<gs:radius>35</gs:radius>")), "radius '35' in ''; metres"),
-        (document(circle(POS + RADIUS.replace("9001", "9002"))), "9002'; metres .* are needed"),
-        (document(circle(POS + RADIUS.replace("35", "far"))), "radius 'far' in .*; metres"),
-        (document(circle(POS + RADIUS.replace("35", "-1"))), "location.accuracy_m: .*greater"),
+        (document(point("<gml:pos>1 2 3 4</gml:pos>")), "gml:pos"),
+        (document(point("")), "gml:pos"),
+        (document(point(f"<gml:Point>{POS}</gml:Point>")), "gml:pos"),
+        (document(f"<gml:Polygon {GML}><gml:a>{POS}</gml:a></gml:Polygon>"), "Polygon"),
+        (document(f"<gs:ArcBand {GML}>{POS}</gs:ArcBand>"), "ArcBand"),
+        (document(f"<gs:Sphere {GML}>{POS}{RADIUS}</gs:Sphere>"), "Sphere"),
+        (document(f"<gml:Circle {GML}>{POS}</gml:Circle>"), "Circle"),
+        (document(f"<Point>{POS.replace('gml:', '')}</Point>"), "gml:Point"),
+        (document(f"<gml:Point {SPACES}>{POS}</gml:Point>"), "srsName"),
+        (document(point(POS.replace(">", f' srsName="{CRS84}">', 1))), "CRS84"),
+        (document(point(system=CRS84)), "CRS84"),
+        (document(point(system="EPSG:4326")), "EPSG:4326"),
+        (document(point(system=f"{WGS84}9")), "43269"),
+        (document(circle(POS)), "radius"),
+        (document(circle(f"{POS}<gs:radius>35</gs:radius>")), "radius"),
+        (document(circle(POS + RADIUS.replace("9001", "9002"))), "9002"),
+        (document(circle(POS + RADIUS.replace("35", "far"))), "radius"),
+        (document(circle(POS + RADIUS.replace("35", "-1"))), "location.accuracy_m"),
         (document(circle(POS + RADIUS.replace("35", "nan"))), "location.accuracy_m"),
-        (document("<a>" * 20_000 + "</a>" * 20_000), "has no gml:Point"),
-        (document(BOMB), "declares a document type; entities are not read"),
-        (document(OUTSIDE), "declares a document type; entities are not read"),
-        (document(f"no xml {BOMB}"), "declares a document type"),  # not even looked into
-        (document("<a>" + "x" * 200_001 + "</a>"), "more than 200,000 bytes"),
+        (document("<a>" * 20_000 + "</a>" * 20_000), "gml:Point"),
+        (document(BOMB), "document type"),
+        (document(OUTSIDE), "document type"),
+        (document(f"no xml {BOMB}"), "document type"),  # not even looked into
+        (document("<a>" + "x" * 200_001 + "</a>"), "200,000"),
     ],
 )
-def test_what_cannot_be_used_is_one_line(made: dict[str, Any], words: str) -> None:
-    with pytest.raises(InputError, match=words) as caught:
-        request_of(made)
+def test_what_cannot_be_used_is_one_line(made: dict[str, Any], key: str) -> None:
+    with pytest.raises(InputError, match=key) as caught:
+        read(made)
     assert "\n" not in str(caught.value)
 
 
-def test_a_location_by_reference_is_not_fetched() -> None:
-    made = document()
-    made["locationComponent"][0] = {"$id": "location-1", "locationByReference": "https://lis/x"}
-    with pytest.raises(InputError, match="a reference is not fetched"):
-        request_of(made)
+def changed(value: Any, depth: int = 0) -> st.SearchStrategy[Any]:
+    """The example with parts of it exchanged for anything."""
+    anything: st.SearchStrategy[Any] = (
+        st.none() | st.booleans() | st.integers() | st.text() | st.just([]) | st.just({})
+    )
+    if isinstance(value, dict) and depth < 4:
+        same = st.fixed_dictionaries({k: changed(v, depth + 1) for k, v in value.items()})
+        return same | anything
+    if isinstance(value, list) and depth < 4:
+        return st.tuples(*(changed(one, depth + 1) for one in value)).map(list) | anything
+    return st.just(value) | anything
 
 
-NAMES = st.sampled_from(
-    ["$id", "$ref", "incidentComponent", "locationComponent", "locationReference",
-     "locationByValue", "dispatchComponent", "emergencyResourceComponent",
-     "emergencyResourceReference", "emergencyResourceName", "unitLocationReference",
-     "unitStatusInternal", "primaryUnitStatusRegistryText", "incidentTrackingIdentifier",
-     "lastUpdateTimeStamp", "location-1"]
-)  # fmt: skip
-LEAVES = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5) | NAMES
-JSON = st.recursive(
-    LEAVES, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(NAMES, inner, max_size=5)
-)
-
-
-@given(st.dictionaries(NAMES, JSON, max_size=6), st.booleans())
-def test_any_document_is_read_or_refused(part: dict[str, Any], whole: bool) -> None:
-    made = {**document(), **part} if whole else part
-    with suppress(InputError):
-        request_of(made, is_unit=lambda name: True)
-    news_of(made, lambda name: True)
-
-
-@given(st.text(max_size=60))
-def test_any_text_in_place_of_a_location(text: str) -> None:
-    with suppress(InputError):
-        request_of(document(text))
+@given(changed(EXAMPLE))
+def test_any_document_is_read_or_refused(made: Any) -> None:
+    if isinstance(made, dict):
+        with suppress(InputError):
+            found = Eido(made)
+            found.news(lambda _: True, {})
+            found.request(lambda _: True, lambda _: False)

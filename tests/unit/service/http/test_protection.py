@@ -104,9 +104,9 @@ def ask(
 
     service: Any = SimpleNamespace(
         settings=SimpleNamespace(server=Server(body_bytes=1000, nesting=5, body_timeout_s=limit_s)),
-        doorkeeper=SimpleNamespace(who=who),
+        authenticator=SimpleNamespace(authenticate=who),
         admission=admission or Admission(1, lambda: True),
-        observations=SimpleNamespace(refused=SimpleNamespace(labels=counted)),
+        metrics=SimpleNamespace(refused=SimpleNamespace(labels=counted)),
     )
     scope["app"] = SimpleNamespace(state=SimpleNamespace(service=service))
     calls = {"/call": 1000, "/large": 50_000}

@@ -1,42 +1,53 @@
 """What clients hear of faults: enough to act on, nothing about the machines behind."""
 
-import logging
-from collections.abc import Iterator
+import json
+from typing import Any
 
 import pytest
+from starlette.exceptions import HTTPException
 
-from tests.service_town import Local, Town, application, bearer, local
-
-ASK = "/v1/recommendations"
-
-
-@pytest.fixture(scope="module")
-def client(town: Town) -> Iterator[Local]:
-    """A service whose database file is none."""
-    settings = town.settings("broken.toml")
-    (town.folder / "broken.toml.db").write_bytes(b"no database" * 1000)
-    with local(application(settings)) as opened:
-        yield opened
+from ideal_dispatch.errors import InputError, OffNetworkError
+from ideal_dispatch.service.admission import BusyError, StartingError
+from ideal_dispatch.service.errors import ConflictError, RecordUnavailableError
+from ideal_dispatch.service.http.refusals import refusal_of
+from ideal_dispatch.service.tokens import NotKnownError, TooManyFailuresError
 
 
-def test_a_database_that_fails_is_not_named(
-    client: Local, town: Town, caplog: pytest.LogCaptureFixture
-) -> None:
-    with caplog.at_level(logging.WARNING, "ideal_dispatch.service.http.refusals"):
-        answer = client.get(f"{ASK}/{'0' * 32}", headers=bearer())
-    assert answer.status_code == 503
-    assert answer.headers["Retry-After"]
-    assert answer.json()["error"] == {
-        "code": "audit_unavailable",
-        "message": "the audit's database does not answer; ask again",
-        "where": None,
-    }
-    assert "broken.toml.db" in caplog.text  # the log says which
+@pytest.mark.parametrize(
+    ("error", "status", "code"),
+    [
+        (NotKnownError("who?"), 401, "unauthorized"),
+        (TooManyFailuresError("wait"), 429, "too_many_failures"),
+        (BusyError("full"), 503, "busy"),
+        (StartingError("soon"), 503, "starting"),
+        (RecordUnavailableError("database postgresql://h/d: refused"), 503, "record_unavailable"),
+        (InputError("no"), 422, "invalid"),
+        (OffNetworkError("far away"), 422, "invalid"),
+        (ConflictError("expired", "too late"), 409, "expired"),
+        (HTTPException(404), 404, "not_found"),
+        (HTTPException(403, "role cad may not"), 403, "forbidden"),
+        (HTTPException(400), 422, "invalid"),
+        (ZeroDivisionError("secret"), 500, "internal_error"),
+    ],
+)
+def test_which_error_becomes_which_status(error: Exception, status: int, code: str) -> None:
+    refused = refusal_of(error)
+    assert (refused.status, refused.code) == (status, code)
+    said = json.loads(refused.body)["error"]
+    assert said.keys() == {"code", "message", "where"}
+    assert said["code"] == code
+    assert ("Retry-After" in refused.headers) == (status in (429, 503))
 
 
-def test_a_spool_that_fails_is_not_named(client: Local, town: Town) -> None:
-    client.service.ledger.writer.close()  # nothing takes entries any more
-    answer = client.post(ASK, json=town.call("unrecorded"), headers=bearer("cad"))
-    assert answer.status_code == 503
-    assert answer.json()["error"]["code"] == "not_recorded"
-    assert answer.json()["error"]["message"] == "it could not be recorded in time; ask again"
+@pytest.mark.parametrize(
+    "error", [RecordUnavailableError("postgresql://host/d is away"), RuntimeError("host")]
+)
+def test_machines_are_not_named(error: Exception, caplog: pytest.LogCaptureFixture) -> None:
+    assert b"host" not in refusal_of(error).body
+    assert "host" in caplog.text  # the log says which
+
+
+def test_a_second_answer_learns_the_first() -> None:
+    first: dict[str, Any] = {"action": "accept", "by": "desk 1"}
+    refused = refusal_of(ConflictError("answered", "answered already", reply=first))
+    assert json.loads(refused.body)["error"]["reply"] == first

@@ -1,40 +1,61 @@
 // What follows from an advice, whatever the page looks like.
 
-/** What must exceed the threshold, in seconds; null where the service computed nothing. */
-export const score = (advice) => advice.gain_s ?? advice.gap?.lower_s ?? null;
+import { knows, t } from "./language.js";
 
 /** Would a second go at this threshold? */
-export const wouldSend = (advice, thresholdS) => score(advice) > thresholdS;
+export const wouldSend = (advice, thresholdS) => advice.gain_s > thresholdS;
 
-/** Why this advice must not be used, or null where it may be. */
-export function oldBecause(advice, store, now) {
+/**
+ * What an advice is good for: it waits for an answer (`open`), was answered (`accepted`, `overridden`,
+ * `running`, `ended`), or must not be used any more (`expired`, `superseded`, `offline`).
+ */
+export function standing(advice, store, now) {
   if (!store.online) return "offline";
-  if (store.newest(advice.call_id) !== advice) return "superseded";
-  return Date.parse(advice.expires_at) <= now ? "expired" : null;
+  const dispatch = store.dispatches.get(advice.id);
+  if (dispatch) return dispatch.state === "ended" ? "ended" : "running";
+  if (["running", "ended"].includes(advice.state)) return advice.state;
+  if (store.newest(advice.call_id) !== advice || advice.state === "superseded") return "superseded";
+  return advice.state === "open" && Date.parse(advice.expires_at) <= now ? "expired" : advice.state;
 }
 
-/** May it be accepted or overridden now? Whoever pressed the wrong key may answer again. */
-export const answerable = (advice, store, now) =>
-  advice.decision !== "no_advice" && oldBecause(advice, store, now) === null;
+/** Does it wait for an answer that may be given now? */
+export const open = (advice, store, now) =>
+  advice.decision !== "no_advice" && standing(advice, store, now) === "open";
 
-/** Does it wait for an answer? */
-export const open = (advice, store, now) => !advice.response && answerable(advice, store, now);
-
-/** Names of a route's roads in driving order, each once. */
-export function roads(route) {
-  const names = (route?.roads ?? []).map((road) => (typeof road === "string" ? road : road.name));
-  return [...new Set(names.filter(Boolean))];
+/** The advice in words; where there is none, its reason if that fits in a few. */
+export function verdictWords({ decision, degraded }) {
+  const reason = `reason.${degraded[0]?.code}`;
+  if (decision !== "no_advice" || !knows(reason)) return t(`verdict.${decision}`);
+  return t("verdict.no_advice_for", { reason: t(reason) });
 }
 
-const line = (route) => route?.geojson?.coordinates ?? [];
+/**
+ * When a unit arrives, in whole seconds from the moment of the advice: the primary's are cut, the
+ * second's rounded up, so that the difference that people see is never more than the expected gain.
+ */
+export function arrival(advice, role) {
+  const found = advice[role]?.arrival;
+  if (!found) return null;
+  const total = role === "primary" ? Math.floor(found.expected_s) : Math.ceil(found.expected_s);
+  const turnout = Math.min(total, Math.round(found.turnout_s));
+  return { at: Date.parse(advice.asked_at) + 1000 * total, total, turnout };
+}
+
+/** What is left of an arrival: first of the turnout, then of the drive. */
+export function left({ at, total, turnout }, now) {
+  const rest = Math.min(Math.max(0, Math.ceil((at - now) / 1000)), total);
+  const turnoutLeft = Math.max(0, turnout - (total - rest));
+  return { total: rest, turnout: turnoutLeft, drive: rest - turnoutLeft };
+}
+
+const line = (one) => one?.route?.geojson?.coordinates ?? [];
 
 /** What the map shows of an advice: both ways, the stretches that they share, the incident. */
 export function scene(advice) {
   if (!advice) return { primary: [], second: [], shared: [], incident: null };
-  const [primary, second] = [line(advice.primary?.route), line(advice.second?.route)];
-  const { lon, lat } = advice.location ?? {};
-  const incident = Number.isFinite(lon) && Number.isFinite(lat) ? [lon, lat] : null;
-  return { primary, second, shared: sharedStretches(primary, second), incident };
+  const [primary, second] = [line(advice.primary), line(advice.second)];
+  const { lon, lat } = advice.location;
+  return { primary, second, shared: sharedStretches(primary, second), incident: [lon, lat] };
 }
 
 /** Runs of coordinates that both lines drive in the same direction. */

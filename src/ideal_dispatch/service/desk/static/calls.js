@@ -1,11 +1,13 @@
 // The list of recent calls, newest first. Rows stay the same elements while they are listed:
 // a click or the focus must not be lost because another call came in between.
 
-import { oldBecause } from "./advice.js";
+import { standing } from "./advice.js";
 import { asks, question } from "./dispatch.js";
 import { byId, element, shape, write } from "./elements.js";
 import { clockTime } from "./format.js";
 import { t } from "./language.js";
+
+const OLD = ["expired", "superseded", "offline", "ended"];
 
 const rows = new Map(); // by the advice's id
 
@@ -47,26 +49,19 @@ function row(advice, choose) {
 
 function update(button, advice, store, isNew, now) {
   const [, short, time, name, state] = button.children;
-  const [kind, words] = standing(advice, store, now);
-  const shown = advice.id === store.selected;
-  write(short, kind === "asks" ? question(store.dispatches.get(advice.id)) : t(`short.${advice.decision}`));
+  const is = standing(advice, store, now);
+  const dispatch = store.dispatches.get(advice.id);
+  const lost = is !== "superseded" && store.losses.has(advice.id);
+  const asking = store.online && asks(dispatch);
+  const words = lost ? t("short.lost") : t(`short.${advice.decision}`);
+  write(short, asking ? question(dispatch) : words);
   write(time, clockTime(advice.received_at, false));
   write(name, advice.revision > 1 ? `${advice.call_id} ${t("calls.revision", advice)}` : advice.call_id);
-  write(state, words);
-  button.dataset.standing = kind;
+  write(state, is === "open" ? "" : t(`state.${is}`));
+  button.dataset.standing = asking || lost ? "asks" : OLD.includes(is) ? "old" : is;
   button.toggleAttribute("data-new", isNew);
+  const shown = advice.id === store.selected;
   button.tabIndex = shown ? 0 : -1; // one stop for Tab; J, K and arrows go through the list
   if (shown) button.setAttribute("aria-current", "true");
   else button.removeAttribute("aria-current");
-}
-
-/** A call's standing for its colour and in words. */
-function standing(advice, store, now) {
-  const action = { accept: "accepted", override: "overridden" }[advice.response?.action];
-  const dispatch = store.dispatches.get(advice.id);
-  if (store.online && asks(dispatch)) return ["asks", ""];
-  const running = store.online && dispatch?.state === "running";
-  const old = running ? null : oldBecause(advice, store, now);
-  const kind = running ? "running" : (action ?? old);
-  return [old ? "old" : (action ?? "current"), kind ? t(`state.${kind}`) : ""];
 }

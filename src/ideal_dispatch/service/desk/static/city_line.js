@@ -4,13 +4,12 @@ import { byId, write } from "./elements.js";
 import { figure } from "./format.js";
 import { t } from "./language.js";
 
-export function drawCityLine(store, now) {
-  const { fleet, city } = store;
-  byId("city-line").hidden = !fleet.known;
-  if (!fleet.known) return;
+export function drawCityLine({ fleet, city }, now) {
   const free = fleet.free(now).length;
-  write(byId("units-free"), t("city.free", { free, all: fleet.units.size }));
-  write(byId("next-call"), free ? nextCall(city) : t("city.none"));
+  byId("city-line").hidden = !city;
+  byId("city-line").disabled = !fleet.known;
+  write(byId("units-free"), fleet.known ? t("city.free", { free, all: fleet.units.size }) : t("depot.unknown"));
+  write(byId("next-call"), !fleet.known ? "" : free ? nextCall(city) : t("city.none"));
 }
 
 function nextCall(city) {

@@ -1,28 +1,15 @@
-// The service's time. A desk's own clock may be wrong by minutes, and expiry must not be.
+// The service's time. A desk's own clock may be wrong by minutes, and a simulated one runs elsewhere.
 
-let serverStart = Date.now();
-let localStart = performance.now();
-let known = false;
-let told = null; // the service's own clock: its moment, the server's at that time, its speed
+const JITTER_MS = 1500; // of the way from the service to here: a countdown must not jump for it
 
-/** Set the server's clock by an answer's Date header, which is cut to whole seconds. */
-export function setClock(answer) {
-  const date = Date.parse(answer.headers.get("Date") ?? "");
-  if (Number.isNaN(date)) return;
-  const half = 500;
-  if (known && Math.abs(date + half - serverTime()) < 1500) return; // no jitter of a running countdown
-  serverStart = date + half;
-  localStart = performance.now();
-  known = true;
-}
-
-/** Run by the service's clock, which may have begun elsewhere and may be faster; null: as the server's. */
-export function useClock(clock) {
-  told = clock ? { at: Date.parse(clock.now), server: serverTime(), speed: clock.speed } : null;
-}
-
-const serverTime = () => serverStart + (performance.now() - localStart);
+let [base, start, speed] = [Date.now(), performance.now(), 1];
 
 /** Milliseconds since 1970 by the service's clock. */
-export const now = () =>
-  told ? told.at + told.speed * (serverTime() - told.server) : serverTime();
+export const now = () => base + speed * (performance.now() - start);
+
+/** Go by the clock that the service reports. */
+export function useClock(clock) {
+  const told = Date.parse(clock.now);
+  if (clock.speed === speed && Math.abs(told - now()) < JITTER_MS * Math.max(speed, 1)) return;
+  [base, start, speed] = [told, performance.now(), clock.speed];
+}

@@ -1,32 +1,32 @@
 // The desk: starts, listens to the service, shows a call, and hears keys and buttons.
 
-import { answerable, oldBecause, open } from "./advice.js";
-import { accept, askOverride, chooseReason, dialogOpen, drawAnswer, startOverride } from "./answer.js";
+import { open, standing } from "./advice.js";
 import { drawCalls, followSelection } from "./calls.js";
 import { drawCityLine } from "./city_line.js";
-import { Closing } from "./map/closing.js";
-import { drawClosureList } from "./map/closures.js";
 import { now, useClock } from "./clock.js";
-import { acceptChange, asks, drawDispatch, overrideChange, question } from "./dispatch.js";
+import { asks, doAsked, drawDispatch, leave, question, recall } from "./dispatch.js";
 import { byId, write } from "./elements.js";
-import { drawFacts, tickAges } from "./facts.js";
+import { drawFacts, tickFacts } from "./facts.js";
 import { clockTime, useZone } from "./format.js";
 import { startKeys } from "./keys.js";
 import { startLanguage, switchLanguage, t } from "./language.js";
+import { Closing } from "./map/closing.js";
+import { drawClosureList } from "./map/closures.js";
+import { drawSymbols } from "./map/legend.js";
 import { MapView } from "./map/map_view.js";
 import { drawRemarks } from "./remarks.js";
+import { accept, askOverride, chooseReason, dialogOpen, drawReply, startOverride } from "./reply.js";
 import { ask, Events } from "./server.js";
 import { showSignIn, signedIn, startSignIn } from "./sign_in.js";
 import { play, soundOn, switchSound } from "./sound.js";
 import { Store } from "./store.js";
-import { drawSymbols } from "./map/symbols.js";
 import { startTheme, theme } from "./theme.js";
 import { drawUnitList, showUnits } from "./unit_list.js";
 import { drawVerdict, tickVerdict } from "./verdict.js";
 import { drawWhatIf, drawWhy, startWhatIf } from "./why.js";
 
 const TICK_MS = 250;
-const GUARD_MS = 1000; // after the desk moved on by itself, an answer meant for the call before is void
+const GUARD_MS = 1000; // after the desk moved on by itself, a reply meant for the call before is void
 const REFRESH_MS = 10_000;
 const SIMULATED = { every_s: 6, count: 40 };
 
@@ -41,15 +41,14 @@ let events = null;
 function draw() {
   const [advice, time] = [store.shown, now()];
   drawVerdict(advice, store, time);
-  drawRemarks(advice);
-  drawFacts(advice, store.invents);
+  drawRemarks(advice, store);
+  drawFacts(advice, store, time);
   drawWhy(advice);
   drawWhatIf(advice);
   view.draw();
   write(byId("city"), store.city?.name ?? "");
+  byId("simulated").hidden = byId("simulate").hidden = !store.invents;
   const calling = store.simulated.left > 0;
-  byId("simulated").hidden = !store.city?.simulated;
-  byId("simulate").hidden = !store.invents;
   write(byId("simulate"), t(calling ? "tools.simulate.stop" : "tools.simulate"));
   byId("simulate").setAttribute("aria-pressed", String(calling));
   write(byId("sound"), t(soundOn() ? "tools.sound.on" : "tools.sound.off"));
@@ -63,9 +62,9 @@ function draw() {
 function tick() {
   const [advice, time] = [store.shown, now()];
   tickVerdict(advice, store, time);
-  tickAges(advice, time);
-  drawAnswer(advice, store, time);
-  drawDispatch(store.dispatchOf(advice), store, time, !waitsForAnswer());
+  tickFacts(advice, store, time);
+  drawReply(advice, store, time);
+  drawDispatch(store.dispatchOf(advice), store, time, !waitsForReply());
   drawCalls(store, unseen, time, choose);
   drawCity(time);
   view.drawTip();
@@ -101,13 +100,12 @@ function drawCity(time) {
   drawCityLine(store, time);
   drawClosureList(store, time, (closure) => view.lookAt(closure), (closure) => closing.askEnd(closure));
   byId("close-road").hidden = !store.mayClose || !view.map;
-  for (const item of document.querySelectorAll(".of-fleet")) item.hidden = !store.fleet.known;
   byId("closed-key").hidden = byId("closures-box").hidden;
 }
 
 // --- which call is shown -----------------------------------------------------------------
 
-/** Somebody chose a call: following new ones would take it away. */
+/** The dispatcher chose a call: following new ones would take it away. */
 function choose(id) {
   if (id !== store.list[0]?.id) store.follow = false;
   show(id);
@@ -120,12 +118,12 @@ function show(id) {
   followSelection();
 }
 
-/** The newest call that waits: nobody has looked at its advice, or its dispatch asks something. */
+/** The newest call that waits: its advice was not looked at, or its dispatch asks something. */
 function waiting(time) {
   return (
     store.list.find(
       (advice) =>
-        (unseen.has(advice.id) && open(advice, store, time)) ||
+        (unseen.has(advice.id) && (open(advice, store, time) || store.losses.has(advice.id))) ||
         (advice.id !== store.selected && asks(store.dispatches.get(advice.id))),
     ) ?? null
   );
@@ -133,14 +131,14 @@ function waiting(time) {
 
 /**
  * Move to a new advice only where that takes nothing from under the dispatcher's hands. One that
- * is old when it comes (the database was away) is no news: it only joins the list.
+ * is old when it comes is no news: it only joins the list.
  */
 function arrived(advice) {
-  const before = store.shown;
-  if (store.advices.has(advice.id)) return; // told twice, the second time without its response
+  const [before, known] = [store.shown, store.advices.has(advice.id)];
   store.put(advice);
+  if (known) return draw();
   if (advice.simulated) store.simulated.left -= 1;
-  if (oldBecause(advice, store, now())) return draw();
+  if (standing(advice, store, now()) !== "open") return draw();
   play(advice.decision);
   const free = !before || store.follow || before.call_id === advice.call_id || !engaged(before);
   unseen.add(advice.id);
@@ -149,32 +147,41 @@ function arrived(advice) {
   return show(advice.id);
 }
 
-/** Does a call wait for an answer, or is its dispatch under way, or about to be? */
+/** Does a call wait for a reply, or is its dispatch under way? */
 function engaged(advice) {
   const dispatch = store.dispatchOf(advice);
-  if (dispatch) return dispatch.state === "running" || asks(dispatch) || open(advice, store, now());
-  const sent = advice.decision === "send_second" && advice.second.unit && advice.response?.action === "accept";
-  return open(advice, store, now()) || (sent && !oldBecause(advice, store, now()));
+  return (dispatch && dispatch.state !== "ended") || open(advice, store, now());
+}
+
+/** An advice lost a unit that it counted on: to another call, or to a breakdown. */
+function lost(loss) {
+  const before = store.losses.get(loss.id) ?? [];
+  if (before.some(({ unit }) => unit === loss.unit)) return;
+  store.losses.set(loss.id, [...before, loss]);
+  if (loss.id !== store.selected) unseen.add(loss.id);
+  play("send_second");
+  draw();
 }
 
 // --- what people do ------------------------------------------------------------------------
 
 const actions = {
   accept() {
-    if (ready() && store.shown.response?.action !== "accept") accept(store.shown, draw);
+    if (ready()) accept(store.shown, store, draw);
   },
   override() {
-    if (ready()) askOverride(store.shown, draw);
+    if (ready()) askOverride(store.shown, store, draw);
   },
-  accept_change() {
-    if (asked()) acceptChange(asked(), changed);
+  do_asked() {
+    if (asked()) doAsked(asked(), changed);
   },
-  override_change() {
-    if (asked()) overrideChange(asked(), changed);
+  leave_asked() {
+    if (asked()) leave(asked(), changed);
   },
+  recall: () => recall(store.dispatchOf(store.shown), changed),
   /** A and O answer what waits for an answer: the advice, or else the question of its dispatch. */
-  key_accept: () => (asked() && !waitsForAnswer() ? actions.accept_change() : actions.accept()),
-  key_override: () => (asked() && !waitsForAnswer() ? actions.override_change() : actions.override()),
+  key_accept: () => (asked() && !waitsForReply() ? actions.do_asked() : actions.accept()),
+  key_override: () => (asked() && !waitsForReply() ? actions.leave_asked() : actions.override()),
   close_road: () => store.mayClose && closing.start(view.map),
   older: () => step(1),
   newer: () => step(-1),
@@ -216,13 +223,10 @@ const actions = {
   },
 };
 
-function ready() {
-  const advice = store.shown;
-  return advice && store.mayAnswer && !store.guarded && answerable(advice, store, now());
-}
+const ready = () => store.mayAnswer && !store.guarded && waitsForReply() && !byId("accept").disabled;
 
-/** Does the shown advice itself wait for an answer? */
-const waitsForAnswer = () => store.shown !== null && open(store.shown, store, now());
+/** Does the shown advice itself wait for a reply? */
+const waitsForReply = () => store.shown !== null && open(store.shown, store, now());
 
 /** The dispatch of the shown call, if it asks something that may be answered now. */
 function asked() {
@@ -251,13 +255,12 @@ function step(by) {
 // --- the service ------------------------------------------------------------------------------
 
 async function load() {
-  const [city, units, list, health, session, fleet, dispatches, closures] = await Promise.all([
+  const [city, list, health, session, units, dispatches, closures] = await Promise.all([
     ask("v1/city"),
-    ask("v1/units"),
     ask("v1/recommendations?limit=50"),
     ask("healthz"),
     ask("v1/session"),
-    ask("v1/fleet/units"),
+    ask("v1/units"),
     ask("v1/dispatches"),
     ask("v1/closures"),
   ]);
@@ -268,11 +271,17 @@ async function load() {
   Object.assign(store, { city, health, closures, role: session.role });
   useClock(city.clock);
   useZone(city.time_zone);
-  setUnits(units);
-  store.fleet.replaceAll(fleet);
+  store.fleet.replaceAll(units);
   store.dispatches = new Map(dispatches.map((one) => [one.id, one]));
   store.replaceAll(list);
   for (const { id } of dispatches) await fetchAdvice(id);
+}
+
+/** What a stream that is resumed does not repeat: where units are, and how the service is. */
+async function catchUp() {
+  const [health, units] = await Promise.all([ask("healthz"), ask("v1/units")]);
+  store.health = health;
+  store.fleet.replaceAll(units);
 }
 
 /** A dispatch may run on after its advice has left the list. */
@@ -282,9 +291,12 @@ async function fetchAdvice(id) {
   if (advice) store.put(advice);
 }
 
-/** How far the next call is from help changes with the units. */
+/** The clock may be stepped, and how far the next call is from help changes with the units. */
 async function refresh() {
-  if (store.online && store.fleet.known) store.city = await ask("v1/city").catch(() => store.city);
+  const city = store.online && (await ask("v1/city").catch(() => null));
+  if (!city) return;
+  store.city = city;
+  useClock(city.clock);
 }
 
 function setClosures(list) {
@@ -296,27 +308,45 @@ function setClosures(list) {
 /** News of a dispatch. A question about the shown call comes with a moment's rest for the keys. */
 async function dispatched(news) {
   const before = store.dispatches.get(news.id);
-  const isNew = asks(news) && before?.advice_id !== news.advice_id;
+  const isNew = asks(news) && before?.question?.id !== news.question.id;
   store.dispatches.set(news.id, news);
   await fetchAdvice(news.id);
   const shown = store.dispatchOf(store.shown) === news;
-  if (isNew) play(news.advice);
+  if (isNew) play(news.question.advice);
   if (isNew && shown) guard();
-  if (news.state === "ended" && !shown) store.dispatches.delete(news.id);
   if (!shown) return;
-  tick();
+  if (before?.state === news.state) tick();
+  else draw();
   view.draw();
 }
 
-function setUnits(list) {
-  store.units = new Map(list.map(({ depot, units, promised }) => [depot, { units, promised }]));
-}
+const hears = {
+  recommendation: arrived,
+  reply({ id, state, reply }) {
+    const advice = store.advices.get(id);
+    if (advice) store.put({ ...advice, state, reply });
+    draw();
+  },
+  units(news) {
+    const { known } = store.fleet;
+    store.fleet.take(news);
+    if (store.fleet.known === known) view.draw();
+    else draw();
+  },
+  dispatch: dispatched,
+  closures: setClosures,
+  promise_lost: lost,
+  health(news) {
+    store.health = news;
+    drawLink();
+  },
+};
 
 function listen() {
   events?.stop();
   events = new Events({
-    async onOpen() {
-      await load(); // whatever happened while nobody listened
+    async onOpen(resumed) {
+      await (resumed ? catchUp() : load());
       store.online = true;
       store.lostAt = null;
       drawLink();
@@ -330,33 +360,8 @@ function listen() {
       draw();
     },
     onRefused: signIn,
-    onEvent(kind, data) {
-      if (kind === "recommendation") arrived(data);
-      if (kind === "response") answered(data);
-      if (kind === "units") {
-        setUnits(data);
-        view.draw();
-      }
-      if (kind === "fleet") {
-        const { known } = store.fleet;
-        store.fleet.tell(data);
-        if (store.fleet.known === known) view.draw();
-        else draw();
-      }
-      if (kind === "dispatch") dispatched(data);
-      if (kind === "closures") setClosures(data);
-      if (kind === "health") {
-        store.health = data;
-        drawLink();
-      }
-    },
+    onEvent: (kind, data) => hears[kind]?.(data),
   });
-}
-
-function answered(data) {
-  const advice = store.advices.get(data.recommendation_id);
-  if (advice) advice.response = data.response;
-  draw();
 }
 
 // --- start -----------------------------------------------------------------------------------

@@ -1,30 +1,25 @@
 // The running dispatch of the shown call: who is expected when, and whether to change it.
 
-import { askReasons, responseValues } from "./answer.js";
 import { byId, element, write } from "./elements.js";
-import { clockTime, countdown } from "./format.js";
+import { nameOf } from "./fleet.js";
+import { chance, clockTime, countdown, lives } from "./format.js";
 import { knows, language, t } from "./language.js";
+import { refusedWords, replyWords } from "./reply.js";
 import { ask } from "./server.js";
 
-let pending = null; // the advice_id whose reply is on its way
-let failed = null; // [advice_id, message] of the last reply that was not recorded
+let pending = null; // the dispatch whose reply is on its way
+let refused = null; // [dispatch's id, error] of the last reply that was not recorded
 let said = "";
 
 /** Does it ask something that waits for a reply? */
-export const asks = (dispatch) =>
-  ["running", "stood_down"].includes(dispatch?.state) && dispatch.advice !== "keep" && !dispatch.response;
+export const asks = (dispatch) => Boolean(dispatch?.question) && dispatch.state !== "ended";
 
-/** Was the second stood down, and no other sent since? */
-export const stoodDown = (dispatch) =>
-  dispatch?.state === "stood_down" || (dispatch?.advice === "stand_down" && dispatch.response?.action === "accept");
+export const stoodDown = (dispatch) => dispatch?.state === "stood_down";
 
-const secondOf = ({ second }) => second?.unit ?? second?.depot ?? "";
-
-/** The question in a few words; whom to send is named where the service says it. */
-export function question(dispatch) {
-  const sent = dispatch.advice === "send_one";
-  const who = sent ? dispatch.proposed?.unit : secondOf(dispatch);
-  return t(who ? `running.${dispatch.advice}` : "running.send_any", { who });
+/** The question in a few words. */
+export function question({ question: { advice, unit, depot }, second }) {
+  const who = advice === "send_one" ? (unit ?? depot) : nameOf(second);
+  return t(who ? `running.${advice}` : "running.send_any", { who });
 }
 
 /** Draw it; `keysFree` says that A and O have no other work. */
@@ -34,60 +29,78 @@ export function drawDispatch(dispatch, store, now, keysFree) {
   announce(dispatch);
   const asking = asks(dispatch);
   const usable = asking && store.online && pending === null && !store.guarded;
-  for (const [id, key] of [["running-accept", "A D"], ["running-override", "O L"]]) {
+  for (const [id, keys] of [["running-do", "AD"], ["running-leave", "OL"]]) {
     byId(id).disabled = !usable;
-    write(byId(id).querySelector("kbd"), key.split(" ")[keysFree ? 0 : 1]);
+    write(byId(id).querySelector("kbd"), keys[keysFree ? 0 : 1]);
   }
   byId("running-buttons").hidden = !asking || !store.mayAnswer;
+  byId("recall").hidden = asking || dispatch?.state !== "running" || !store.mayAnswer || !store.online;
   if (!dispatch) return;
-  box.dataset.asks = asking ? dispatch.advice : "";
-  box.dataset.keys = asking && keysFree ? "a" : "d";
+  box.dataset.asks = asking ? dispatch.question.advice : "";
+  box.dataset.state = dispatch.state;
   write(byId("running-words"), words(dispatch));
   write(byId("running-reason"), reason(dispatch));
-  byId("running-reason").lang = dispatch.response || translated(dispatch) ? language() : "en";
+  byId("running-reason").lang = translated(dispatch) ? language() : "en";
+  if (asking) {
+    const { advice } = dispatch.question;
+    write(byId("running-do").querySelector("span"), t(`running.do_${advice}`));
+    write(byId("running-leave").querySelector("span"), t(`running.leave_${advice}`));
+  }
+  write(byId("recall"), t("running.recall", { who: nameOf(dispatch.second) }));
+  byId("recall").disabled = pending !== null || store.guarded;
   drawExpected(dispatch, now);
 }
 
 function words(dispatch) {
-  if (dispatch.response) return answered(dispatch);
   if (asks(dispatch)) return question(dispatch);
-  const there = ["primary", "second"].map((role) => dispatch[role]).find((one) => one?.status === "on_scene");
-  if (dispatch.state === "ended" && there) return t("running.there", { who: there.unit ?? there.depot });
-  return t(`running.${dispatch.state}`, { time: clockTime(dispatch.started_at, false) });
+  if (dispatch.state === "ended") return endedWords(dispatch);
+  return t(`running.${dispatch.state}`, {
+    who: nameOf(dispatch.second), time: clockTime(dispatch.started_at, false),
+  });
+}
+
+/** When it ended, and who was first, where that was reported. */
+export function endedWords(dispatch) {
+  const codes = dispatch.reasons.map(({ code }) => code);
+  const there = ["primary", "second"].filter((role) => dispatch[role].status === "on_scene");
+  const role = codes.includes("first_arrived") ? "primary" : codes.includes("second_arrived") ? "second" : there[0];
+  const time = clockTime(dispatch.ended_at ?? dispatch.as_of, false);
+  return t(role ? "running.ended_first" : "running.ended", { time, who: role ? nameOf(dispatch[role]) : "" });
 }
 
 function reason(dispatch) {
-  const own = failed?.[0] === dispatch.advice_id;
-  if (pending === dispatch.advice_id && pending) return t("answer.sending");
-  if (own && failed) return t("answer.failed", { message: failed[1] });
-  return dispatch.state === "ended" ? "" : because(dispatch);
+  if (pending === dispatch.id) return t("reply.sending");
+  if (refused?.[0] === dispatch.id) return t("reply.failed", { message: refusedWords(refused[1]) });
+  const { reply } = dispatch;
+  const done = reply && reply.action !== "accept" ? replyWords(reply) : [];
+  return [...done, dispatch.state === "ended" ? "" : because(dispatch)].filter(Boolean).join(" · ");
 }
 
-const translated = ({ reasons }) => reasons.every(({ code }) => knows(`because.${code}`));
+const reasonsOf = (dispatch) => (asks(dispatch) ? dispatch.question : dispatch);
 
-/** Why it is advised: in the reader's language where its codes are known, else as the service says it. */
+const translated = (dispatch) => reasonsOf(dispatch).reasons.every(({ code }) => knows(`because.${code}`));
+
+/** Why it is advised: in our words where its codes are known, else as the service says it. */
 function because(dispatch) {
-  if (!translated(dispatch)) return dispatch.reason;
-  return dispatch.reasons.map(({ code, values }) => t(`because.${code}`, shown(values))).join("；");
+  const { reason: text, reasons } = reasonsOf(dispatch);
+  if (!translated(dispatch)) return text;
+  return reasons.map(({ code, values }) => t(`because.${code}`, shown(values))).join(t("because.and"));
 }
 
 /** Numbers of reasons for people: lives of 10,000, a chance in percent. */
-function shown({ saves, cost, chance, ...others }) {
-  const lives = (share) => (share > 0 && share < 5e-7 ? "< 0.005" : String(Number((1e4 * share).toPrecision(2))));
-  return { ...others, saves: lives(saves), cost: lives(cost), chance: (100 * chance).toFixed(1) };
-}
-
-function answered(dispatch) {
-  const { advice, response } = dispatch;
-  const values = { who: secondOf(dispatch), ...responseValues(response) };
-  return t(`running.${advice}_${response.action}`, values);
+function shown({ saves, cost, chance: share, ...others }) {
+  const known = {};
+  if (Number.isFinite(saves)) known.saves = lives(saves);
+  if (Number.isFinite(cost)) known.cost = lives(cost);
+  if (Number.isFinite(share)) known.chance = chance(share);
+  return { ...others, ...known };
 }
 
 function drawExpected(dispatch, now) {
   const rows = ["primary", "second"].map((role) => expected(dispatch, role, now)).filter(Boolean);
   const share = dispatch.second_first;
   if (dispatch.state === "running" && Number.isFinite(share)) {
-    rows.push(["chance", t("running.is_first", { who: secondOf(dispatch) }), percent(share)]);
+    rows.push(["chance", t("running.is_first", { who: nameOf(dispatch.second) }), chance(share)]);
   }
   const box = byId("running-expected");
   if (box.children.length !== rows.length) {
@@ -100,27 +113,21 @@ function drawExpected(dispatch, now) {
   });
 }
 
-/** One of the two, and when it is expected: time runs on since the service said so. */
-function expected({ state, updated_at: told, ...dispatch }, role, now) {
-  const one = dispatch[role];
-  if (!one || state === "ended" || (role === "second" && state === "stood_down")) return null;
-  const who = one.unit ?? one.depot;
+/** One of the two, and when it arrives: time runs on since the service said so. */
+function expected(dispatch, role, now) {
+  const { state, as_of: asOf, [role]: one } = dispatch;
+  const gone = role === "second" && (state === "stood_down" || one.expected_s === null);
+  if (state === "ended" || (gone && one.status !== "on_scene")) return null;
+  const who = nameOf(one);
   if (one.status === "on_scene") return [role, who, t("unit.on_scene")];
   if (!Number.isFinite(one.expected_s)) return [role, who, "–"];
-  const left = Date.parse(told) + 1000 * one.expected_s - now;
-  return left > 0 ? [role, t("running.arrives", { who }), countdown(left)] : [role, who, t("running.now")];
+  const left = Date.parse(asOf) + 1000 * one.expected_s - now;
+  return left > 0 ? [role, t("running.arrives", { who }), countdown(left)] : [role, who, t("arrival.now")];
 }
 
-/** Not more sure than the service: 0.997 is 99 %, 0.002 is 1 %; none at all is 0 %. */
-function percent(share) {
-  const whole = Math.min(99, Math.max(1, Math.round(100 * share)));
-  return t("running.percent", { percent: share > 0 ? whole : 0 });
-}
-
-/** Tell a screen reader once what is asked, and what was done. */
+/** Say once to a screen reader what is asked, and what was done. */
 function announce(dispatch) {
-  const news = dispatch && (asks(dispatch) || dispatch.response);
-  const text = news ? `${words(dispatch)} ${dispatch.response ? "" : because(dispatch)}`.trim() : "";
+  const text = asks(dispatch) || dispatch?.reply ? `${words(dispatch)} ${because(dispatch)}` : "";
   if (text === said) return;
   said = text;
   byId("said-running").textContent = text;
@@ -128,22 +135,26 @@ function announce(dispatch) {
 
 // --- the reply --------------------------------------------------------------------
 
-export const acceptChange = (dispatch, after) => send(dispatch, { action: "accept" }, after);
+/** Do what is asked. */
+export const doAsked = (dispatch, after) => send(dispatch, dispatch.question.advice, after);
 
-export function overrideChange(dispatch, after) {
-  const words = `${t("banner.call", { call: dispatch.call_id })} · ${question(dispatch)}`;
-  askReasons(words, byId("running-override"), (body) => send(dispatch, body, after));
-}
+/** Leave it as it is. */
+export const leave = (dispatch, after) => send(dispatch, "keep", after);
 
-async function send(dispatch, body, after) {
-  pending = dispatch.advice_id;
-  failed = null;
+/** Stand the second down although nothing is asked. */
+export const recall = (dispatch, after) => send(dispatch, "stand_down", after);
+
+async function send(dispatch, action, after) {
+  pending = dispatch.id;
+  refused = null;
   after(null);
   try {
-    const address = `v1/dispatches/${encodeURIComponent(dispatch.id)}/response`;
-    after(await ask(address, "POST", { advice_id: dispatch.advice_id, ...body }));
+    const id = encodeURIComponent(dispatch.id);
+    const body = { action, ...(dispatch.question && { question: dispatch.question.id }) };
+    await ask(`v1/recommendations/${id}/reply`, "POST", body);
+    after(await ask(`v1/dispatches/${id}`));
   } catch (error) {
-    failed = [dispatch.advice_id, error.message];
+    refused = [dispatch.id, error];
   } finally {
     pending = null;
     after(null);

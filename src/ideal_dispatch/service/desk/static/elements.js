@@ -18,7 +18,7 @@ export function shape(decision) {
   return svg("svg", { class: "shape", "aria-hidden": "true" }, use);
 }
 
-/** Write text where it differs, so that a screen reader is not told the same twice. */
+/** Write text where it differs, so that a screen reader does not say the same twice. */
 export function write(node, text) {
   if (node.textContent !== text) node.textContent = text;
 }

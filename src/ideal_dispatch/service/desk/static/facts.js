@@ -1,36 +1,59 @@
-// The advice in facts: who, by which roads, how much sooner, how sure, on data how old.
+// The advice in facts: who arrives when, by which roads, how much sooner, on data how old.
 
-import { roads, score } from "./advice.js";
-import { byId, element } from "./elements.js";
-import { age, drive, kilometres, figure } from "./format.js";
-import { intervalGraphic } from "./interval.js";
+import { arrival, left, standing } from "./advice.js";
+import { byId, element, svg, write } from "./elements.js";
+import { anonymous, countWords } from "./fleet.js";
+import { age, chance, clockTime, figure, kilometres, minutes } from "./format.js";
 import { t } from "./language.js";
 import { line } from "./remarks.js";
 
-const ROADS = 4;
+const ROADS = 3;
+const HOW = `PUT /v1/units
+[{"id": "A117", "depot": "…", "status": "at_station"},
+ {"depot": "…", "free": 2}]`;
 
-export function drawFacts(advice, invents) {
-  const hints = invents ? ["facts.none", "facts.try"] : ["facts.none"];
+export function drawFacts(advice, store, now) {
+  const hints = store.invents ? ["facts.none", "facts.try"] : ["facts.none"];
   const parts = advice ? of(advice) : hints.map((key) => element("p", { class: "plain" }, t(key)));
   byId("facts").replaceChildren(...parts.filter(Boolean));
   byId("ages").replaceChildren(...(advice ? ages(advice) : []));
+  tickFacts(advice, store, now);
 }
 
-/** Ages grow while an advice is looked at. */
-export function tickAges(advice, now) {
-  const since = advice ? Math.max(0, now - Date.parse(advice.created_at)) / 1000 : 0;
+/** Arrivals come nearer, ages grow, and units come and go while an advice is looked at. */
+export function tickFacts(advice, store, now) {
+  if (!advice) return;
+  const waits = ["open", "accepted"].includes(standing(advice, store, now));
+  for (const node of byId("facts").querySelectorAll("[data-arrives]")) {
+    const found = arrival(advice, node.dataset.arrives);
+    const rest = left(found, now);
+    const parts = rest.turnout
+      ? t("arrival.parts", { turnout: minutes(rest.turnout), drive: minutes(rest.drive) })
+      : t("arrival.drive", { drive: minutes(rest.drive) });
+    const [label, time, beside] = node.children;
+    write(label, t(waits ? "arrival.in" : "arrival.at"));
+    write(time, waits ? (rest.total ? minutes(rest.total) : t("arrival.now")) : clockTime(found.at));
+    write(beside, waits && rest.total ? parts : "");
+  }
+  for (const node of byId("facts").querySelectorAll("[data-depot]")) {
+    write(node, waits ? countWords(store.fleet.depot(node.dataset.depot, now)) : "");
+  }
+  const since = Math.max(0, now - Date.parse(advice.asked_at)) / 1000;
   for (const node of document.querySelectorAll("[data-age]")) {
-    node.textContent = age(Number(node.dataset.age) + since);
+    const seconds = age(Number(node.dataset.age) + since);
+    write(node, node.dataset.words ? t(node.dataset.words, { age: seconds }) : seconds);
   }
 }
 
 function of(advice) {
   if (advice.decision === "no_advice") {
+    const unknown = advice.degraded[0]?.code === "units_unknown";
+    const how = unknown ? element("pre", { class: "how" }, HOW) : null;
     const reasons = element("ul", { class: "degraded" }, ...advice.degraded.map(line));
-    return [reasons, element("p", { class: "plain" }, t("facts.no_advice"))];
+    const words = unknown ? [element("p", { class: "plain" }, t("facts.report_units"))] : [];
+    return [reasons, ...words, how, element("p", { class: "plain" }, t("facts.no_advice"))];
   }
-  const [first, then] =
-    advice.decision === "send_second" ? ["second", "primary"] : ["primary", "second"];
+  const [first, then] = advice.decision === "send_second" ? ["second", "primary"] : ["primary", "second"];
   return [who(advice, first, true), gain(advice), who(advice, then)];
 }
 
@@ -43,81 +66,93 @@ function who(advice, role, main = false) {
   }
   const stays = role === "second" && advice.decision === "primary_only";
   const router = one.chosen_by === "router" ? "_router" : "";
-  const same = role === "second" && one.depot === advice.primary?.depot ? "_same" : "";
-  const label = t((stays ? "facts.second_stays" : `facts.${role}_from${router}`) + same);
-  const seconds = advice.nominal?.[`${role}_s`] ?? one.route?.quoted_s;
-  const way = [];
-  if (Number.isFinite(seconds)) way.push(drive(seconds));
-  if (Number.isFinite(one.route?.length_m)) way.push(kilometres(one.route.length_m));
+  const label = t(stays ? "facts.second_stays" : `facts.${role}_from${router}`);
+  const depot = one.start.on_road ? t("facts.on_road", { depot: one.depot }) : one.depot;
+  const seen = one.start.on_road && Number.isFinite(one.start.age_s);
   return element(
     "div",
     { class: kind },
     element("p", { class: "label" }, label),
-    element("p", { class: "depot" }, ...name(one)),
-    element("p", { class: "way" }, roadWords(one.route)),
-    element("p", { class: "drive" }, way.join(" · ")),
+    element(
+      "p",
+      { class: "depot" },
+      anonymous(one) ? null : element("bdi", {}, one.unit),
+      element("bdi", { class: anonymous(one) ? null : "unit" }, depot),
+      one.start.on_road ? null : element("span", { class: "unit", "data-depot": one.depot }),
+    ),
+    element(
+      "p",
+      { class: "arrives", "data-arrives": role },
+      element("span"),
+      element("strong"),
+      element("span", { class: "parts" }),
+    ),
+    element(
+      "p",
+      { class: "way" },
+      element("span", {}, roadWords(one.route)),
+      seen ? element("span", { "data-age": one.start.age_s, "data-words": "unit.seen" }) : null,
+    ),
   );
 }
 
-/** A unit that is known by its id comes first: that is whom a dispatcher calls. */
-function name({ unit, units, depot, start }) {
-  if (!unit) {
-    const free = Number.isFinite(units) ? t("facts.free", { units }) : "";
-    return [depot, " ", element("span", { class: "unit" }, free)];
-  }
-  const where = start?.on_road ? t("facts.on_road", { depot }) : depot;
-  return [unit, " ", element("span", { class: "unit" }, where)];
-}
-
-function roadWords(route) {
-  if (route && !route.edges?.length && !route.length_m) return t("facts.there");
-  const names = roads(route);
-  const more = names.length > ROADS ? ` → … +${names.length - ROADS}` : "";
-  return `${t("facts.by")} ${names.slice(0, ROADS).join(" → ") || t("facts.unnamed")}${more}`;
+function roadWords({ length_m: length, roads }) {
+  if (!length) return t("facts.there");
+  const names = roads.slice(0, ROADS).join(" → ") || t("facts.unnamed");
+  const more = roads.length > ROADS ? " → …" : "";
+  return t("facts.way", { length: kilometres(length), roads: names + more });
 }
 
 function gain(advice) {
-  const seconds = score(advice);
-  const number = element(
-    "p",
-    { class: "number" },
-    Number.isFinite(seconds) ? figure(seconds) : "–",
-    element("span", {}, ` ${t("time.seconds", { seconds: "" }).trim()}`),
-  );
-  const threshold = advice.threshold?.seconds;
+  const { gain_s: seconds, second_first: share } = advice;
+  if (!Number.isFinite(seconds)) return null;
+  const threshold = advice.why.threshold?.seconds;
+  const sure = [];
+  if (Number.isFinite(threshold)) {
+    const margin = figure(Math.abs(seconds - threshold));
+    sure.push(t(seconds > threshold ? "sure.above" : "sure.below", { margin }));
+  }
+  if (Number.isFinite(share)) sure.push(t("sure.first", { chance: chance(share) }));
   return element(
     "div",
     { class: "gain" },
     element("p", { class: "label" }, t("facts.gain")),
-    element("div", { class: "row" }, number, intervalGraphic(advice)),
-    element("p", { class: "sure" }, margin(seconds, threshold) + t("space") + bestCase(advice.gap)),
+    element(
+      "div",
+      { class: "row" },
+      element("p", { class: "number" }, figure(seconds), element("span", {}, ` ${t("time.second")}`)),
+      bar(seconds, threshold ?? null),
+    ),
+    element("p", { class: "sure" }, sure.join(t("space"))),
   );
 }
 
-function margin(seconds, threshold) {
-  if (!Number.isFinite(threshold)) return t("sure.always");
-  if (!Number.isFinite(seconds)) return "";
-  const values = { margin: figure(Math.abs(seconds - threshold)) };
-  return t(seconds > threshold ? "sure.sentence" : "sure.below", values);
+/** The expected gain as a bar, the threshold as a line across it. */
+function bar(gain, threshold) {
+  const [low, high] = [Math.min(0, threshold ?? 0), Math.max(gain, threshold ?? 0, 1)];
+  const at = (seconds) => `${2 + (96 * (seconds - low)) / (high - low)}%`;
+  const parts = [
+    svg("rect", { class: "gain", x: at(0), y: 2, width: `${(96 * gain) / (high - low)}%`, height: 20 }),
+    svg("line", { class: "axis", x1: 0, x2: "100%", y1: 22, y2: 22 }),
+  ];
+  const label = threshold === null ? "" : `${t("facts.threshold")} ${t("time.seconds", { seconds: figure(threshold) })}`;
+  if (threshold !== null) {
+    const share = (threshold - low) / (high - low);
+    const anchor = share < 0.3 ? "start" : share > 0.7 ? "end" : "middle";
+    parts.push(svg("line", { class: "limit", x1: at(threshold), x2: at(threshold), y1: 0, y2: 26 }));
+    parts.push(svg("text", { x: at(threshold), y: 40, "text-anchor": anchor }, label));
+  }
+  const words = `${t("facts.gain")}: ${t("time.seconds", { seconds: figure(gain) })}. ${label}`;
+  return svg("svg", { class: "bar-of-gain", role: "img", "aria-label": words }, ...parts);
 }
 
-function bestCase(gap) {
-  if (!Number.isFinite(gap?.lower_s)) return t("sure.none");
-  const values = { lower: figure(Math.max(0, gap.lower_s)), upper: figure(gap.upper_s ?? NaN) };
-  if (Number.isFinite(gap.upper_s) && Math.abs(gap.upper_s) < 0.5) return t("sure.no_better");
-  if (gap.upper_s < 0) return t("sure.later", { seconds: figure(-gap.upper_s) });
-  if (!Number.isFinite(gap.upper_s)) return t("sure.at_least", values);
-  return t(values.lower === values.upper ? "sure.exact" : "sure.between", values);
-}
-
-function ages(advice) {
-  if (!Object.values(advice.data_ages ?? {}).some(Number.isFinite)) return [];
-  const cells = ["traffic", "weather", "units"].map((source) => {
-    const seconds = advice.data_ages?.[`${source}_s`];
+function ages({ made_with: { ages: all } }) {
+  if (!Object.values(all).some(Number.isFinite)) return [];
+  return ["traffic", "weather", "units"].map((source) => {
+    const seconds = all[`${source}_s`];
     const value = Number.isFinite(seconds)
       ? element("dd", { "data-age": seconds })
       : element("dd", {}, t("facts.age_unknown"));
     return element("div", {}, element("dt", {}, t(`facts.${source}`)), value);
   });
-  return cells;
 }

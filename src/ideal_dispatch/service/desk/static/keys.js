@@ -1,12 +1,12 @@
 // Buttons and keys, each leading to one of the desk's actions.
 
-import { dialogOpen } from "./answer.js";
+import { dialogOpen } from "./reply.js";
 
 const LETTERS = {
   a: "key_accept",
   o: "key_override",
-  d: "accept_change",
-  l: "override_change",
+  d: "do_asked",
+  l: "leave_asked",
   c: "close_road",
   u: "units",
   j: "older",

@@ -3,6 +3,8 @@
 import { recall, remember } from "./memory.js";
 import { ask } from "./server.js";
 
+const RIGHT_TO_LEFT = /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]/;
+
 let offered = ["en"];
 let words = {};
 let current = offered[0];
@@ -21,7 +23,7 @@ export async function startLanguage() {
   await useLanguage(wanted ?? offered[0]);
 }
 
-/** Somebody chose the next language that is offered. */
+/** Change to the next language that is offered. */
 export async function switchLanguage() {
   const next = offered[(offered.indexOf(current) + 1) % offered.length];
   await useLanguage(next);
@@ -43,5 +45,8 @@ export const knows = (key) => Object.hasOwn(words, key);
 /** The words for a key; {names} in them are replaced by values. */
 export function t(key, values = {}) {
   const text = words[key] ?? key;
-  return text.replace(/\{(\w+)\}/g, (whole, name) => String(values[name] ?? whole));
+  return text.replace(/\{(\w+)\}/g, (whole, name) => isolated(String(values[name] ?? whole)));
 }
+
+/** Text inside a sentence: written from right to left, it must not turn the words around it. */
+export const isolated = (text) => (RIGHT_TO_LEFT.test(text) ? `\u2068${text}\u2069` : text);

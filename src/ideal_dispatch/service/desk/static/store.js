@@ -4,19 +4,17 @@ import { Fleet } from "./fleet.js";
 
 const KEPT = 100;
 
-const askedAt = (advice) => Date.parse(advice.asked_at ?? advice.created_at);
-
-/** The one asked for last counts, also where two workers answered the other way round. */
-const isLater = (a, b) => (askedAt(a) - askedAt(b) || a.revision - b.revision) > 0;
+/** Newest first: the one asked for last counts, also where two workers answered the other way round. */
+const order = (a, b) => Date.parse(b.asked_at) - Date.parse(a.asked_at) || b.revision - a.revision;
 
 export class Store {
   advices = new Map(); // by id
   city = null;
   simulated = { left: 0 }; // calls still to come
   health = null;
-  units = new Map(); // by depot, where nobody tells of single units
   fleet = new Fleet();
   dispatches = new Map(); // by the id of their recommendation
+  losses = new Map(); // units that an advice lost to something else, by the id of the advice
   closures = [];
   role = null; // of whoever signed in
   online = false;
@@ -27,9 +25,7 @@ export class Store {
 
   /** Newest first. */
   get list() {
-    return [...this.advices.values()].sort(
-      (a, b) => Date.parse(b.created_at) - Date.parse(a.created_at) || b.revision - a.revision,
-    );
+    return [...this.advices.values()].sort(order);
   }
 
   get guarded() {
@@ -40,17 +36,15 @@ export class Store {
     return this.advices.get(this.selected) ?? null;
   }
 
-  /** Can calls be invented here? A city with units lives by calls that are told. */
+  /** Can calls be invented here? A city that a player brings to life has calls of its own. */
   get invents() {
-    return Boolean(this.city?.simulated) && (!this.fleet.known || this.simulated.left > 0);
+    return Boolean(this.city?.simulated);
   }
 
-  /** May whoever signed in answer an advice? */
   get mayAnswer() {
     return ["dispatcher", "admin"].includes(this.role);
   }
 
-  /** May whoever signed in close roads? */
   get mayClose() {
     return ["cad", "dispatcher", "admin"].includes(this.role);
   }
@@ -59,7 +53,7 @@ export class Store {
   newest(callId) {
     let latest = null;
     for (const advice of this.advices.values()) {
-      if (advice.call_id === callId && (!latest || isLater(advice, latest))) latest = advice;
+      if (advice.call_id === callId && (!latest || order(advice, latest) < 0)) latest = advice;
     }
     return latest;
   }
@@ -76,7 +70,9 @@ export class Store {
   put(advice) {
     this.advices.set(advice.id, advice);
     for (const old of this.list.slice(KEPT)) {
-      if (old.id !== this.selected) this.advices.delete(old.id);
+      if (old.id === this.selected) continue;
+      this.advices.delete(old.id);
+      this.losses.delete(old.id);
     }
   }
 

@@ -1,12 +1,12 @@
-// The banner: one shape, a few giant words, and whether they may still be used.
+// The banner: one shape and a few giant words while an advice waits; what became of it afterwards.
 
-import { oldBecause, open } from "./advice.js";
+import { standing, verdictWords } from "./advice.js";
 import { byId, write } from "./elements.js";
+import { nameOf } from "./fleet.js";
 import { clockTime, countdown, figure } from "./format.js";
 import { t } from "./language.js";
-import { firstDoubt, soonerWords } from "./remarks.js";
-
-const OLD = ["expired", "superseded", "offline"];
+import { firstDoubt, lossWords, soonerWords } from "./remarks.js";
+import { replyWords } from "./reply.js";
 
 let said = "";
 
@@ -21,31 +21,43 @@ export function drawVerdict(advice, store, now) {
 
 /** Time moves on: the countdown, and the moment when an advice becomes old. */
 export function tickVerdict(advice, store, now) {
-  const standing = standingOf(advice, store, now);
-  const words = t(`verdict.${advice?.decision ?? "none"}`);
-  const verdict = standing === "decided" ? t("verdict.was", { words }) : words;
-  const old = OLD.includes(standing) ? standingWords(advice, standing) : "";
-  byId("advice").dataset.standing = standing;
-  write(byId("verdict-words"), verdict);
-  byId("standing").hidden = !old;
-  write(byId("standing"), old);
-  const counting = standing === "current" && advice.decision !== "no_advice";
+  const is = advice ? standing(advice, store, now) : store.online ? "waiting" : "offline";
+  const [words, beside] = advice ? adviceWords(advice, is) : emptyWords(store, is);
+  byId("advice").dataset.standing = is;
+  write(byId("verdict-words"), words);
+  byId("standing").hidden = !beside;
+  write(byId("standing"), beside);
+  const counting = is === "open" && advice.decision !== "no_advice";
   byId("expiry").hidden = !counting;
   if (counting) {
-    const [start, end] = [Date.parse(advice.created_at), Date.parse(advice.expires_at)];
+    const [start, end] = [Date.parse(advice.asked_at), Date.parse(advice.expires_at)];
     const left = Math.min(end - now, end - start);
     write(byId("countdown"), countdown(left));
     byId("left").value = left / Math.max(1, end - start);
   }
-  announce(advice ? spoken(advice, standing, old || verdict) : "");
+  announce(advice ? spoken(advice, store, is, words, beside) : "");
 }
 
-/** Whether an advice may be used. Once its call has a dispatch, it is decided: history. */
-function standingOf(advice, store, now) {
-  if (!advice) return store.online ? "waiting" : "offline";
-  const old = oldBecause(advice, store, now);
-  if (old && old !== "expired") return old;
-  return store.dispatchOf(advice) && !open(advice, store, now) ? "decided" : (old ?? "current");
+function emptyWords(store, is) {
+  if (is === "offline") return [t("verdict.none"), t("standing.offline")];
+  return store.city && !store.fleet.known
+    ? [t("verdict.no_units"), t("facts.report_units")]
+    : [t("verdict.none"), ""];
+}
+
+/** The giant words, and what stands below them. An advice that is no longer open never shouts. */
+function adviceWords(advice, is) {
+  const verdict = verdictWords(advice);
+  if (is === "open") return [verdict, ""];
+  if (advice.decision === "no_advice") {
+    return [verdict, t(is === "expired" ? "standing.expired_no_advice" : `standing.${is}`)];
+  }
+  const was = t("verdict.was", { words: verdict });
+  if (is === "running" || is === "ended") return [was, ""];
+  const [by, reason] = advice.reply ? replyWords(advice.reply) : [];
+  const answered = is === "accepted" || is === "overridden";
+  const head = answered && by ? by : t(`standing.${is}`);
+  return [head, [answered ? "" : by, reason, was].filter(Boolean).join(" · ")];
 }
 
 /** Tell a screen reader the verdict once, and again when it becomes old. */
@@ -55,24 +67,16 @@ function announce(words) {
   byId("said").textContent = words;
 }
 
-function spoken(advice, standing, words) {
-  const parts = [callWords(advice), words];
-  if (standing !== "current") return parts.join(". ");
-  if (advice.decision === "send_second") {
-    parts.push(`${t("facts.second_from")} ${advice.second?.depot ?? ""}`);
-    if (Number.isFinite(advice.gain_s)) {
-      parts.push(`${t("facts.gain")} ${t("time.seconds", { seconds: figure(advice.gain_s) })}`);
-    }
+function spoken(advice, store, is, words, beside) {
+  const parts = [callWords(advice), words, beside];
+  parts.push(...(store.losses.get(advice.id) ?? []).map(lossWords));
+  if (is === "open" && advice.decision === "send_second") {
+    parts.push(`${t("facts.second_from")} ${nameOf(advice.second)}`);
+    parts.push(`${t("facts.gain")} ${t("time.seconds", { seconds: figure(advice.gain_s) })}`);
   }
-  if (advice.decision !== "no_advice") parts.push(firstDoubt(advice));
-  if (advice.sooner_unit) parts.push(soonerWords(advice.sooner_unit, advice.primary));
+  if (is === "open" && advice.decision !== "no_advice") parts.push(firstDoubt(advice));
+  if (is === "open" && advice.sooner_unit) parts.push(soonerWords(advice.sooner_unit, advice.primary));
   return parts.filter(Boolean).join(". ");
-}
-
-/** Why it is old; there is nothing to use by mistake in an expired "no advice". */
-function standingWords(advice, old) {
-  const nothing = old === "expired" && advice.decision === "no_advice";
-  return t(nothing ? "standing.expired_no_advice" : `standing.${old}`);
 }
 
 function callWords(advice) {

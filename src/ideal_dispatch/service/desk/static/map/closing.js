@@ -17,9 +17,9 @@ export class Closing {
   crosshair = null; // [x, y] of the keyboard's pointer
   stopClicks = null;
 
-  /** `told` is called with the closures that the service then has. */
-  constructor(told) {
-    this.told = told;
+  /** `changed` is called with the closures that the service then has. */
+  constructor(changed) {
+    this.changed = changed;
     const box = byId("map");
     box.addEventListener("pointermove", ({ clientX, clientY }) => {
       if (!this.map) return;
@@ -54,14 +54,14 @@ export class Closing {
     this.stopClicks = map.onClick((place) => this.add(place));
     byId("closing").hidden = false;
     document.querySelector(".map").dataset.drawing = "yes";
-    (byId("map").querySelector("canvas[tabindex]") ?? byId("map")).focus();
+    byId("map").focus();
     this.draw();
   }
 
   stop() {
     if (!this.map) return;
     this.stopClicks();
-    this.map.overlay.setDraft(null);
+    this.map.overlay.set({ draft: null });
     this.map = null;
     byId("closing").hidden = true;
     delete document.querySelector(".map").dataset.drawing;
@@ -70,7 +70,7 @@ export class Closing {
 
   draw() {
     const pointer = this.crosshair ? this.map.at(...this.crosshair) : null;
-    this.map.overlay.setDraft({ points: this.points, pointer });
+    this.map.overlay.set({ draft: { points: this.points, pointer } });
     byId("closing-finish").disabled = this.points.length < 2;
   }
 
@@ -99,7 +99,7 @@ export class Closing {
     if (this.map) this.draw();
   }
 
-  /** Where the keyboard's pointer is: in the middle of the map until somebody moves it. */
+  /** Where the keyboard's pointer is: in the middle of the map until it is moved. */
   middle() {
     const { clientWidth: width, clientHeight: height } = byId("map");
     this.crosshair ??= [width / 2, height / 2];
@@ -117,6 +117,8 @@ export class Closing {
     if (this.points.length < 2) return;
     byId("closing-error").textContent = "";
     byId("closing-reason").value = "";
+    byId("closing-all").checked = false;
+    byId("closing-all-box").hidden = true;
     byId("closing-until").value = "";
     byId("closing-area").disabled = this.points.length < 3;
     byId(area ? "closing-area" : "closing-line").checked = true;
@@ -128,13 +130,15 @@ export class Closing {
     const kind = byId("closing-area").checked ? "polygon" : "line";
     const until = nextMoment(byId("closing-until").value.trim(), now());
     const body = { reason: byId("closing-reason").value.trim(), until, [kind]: this.points };
+    if (byId("closing-all").checked) body.whole_city = true;
     byId("closing-error").textContent = "";
     try {
       await ask("v1/closures", "POST", body);
       byId("closing-dialog").close();
-      this.told(await ask("v1/closures"));
+      this.changed(await ask("v1/closures"));
     } catch (error) {
       byId("closing-error").textContent = t("closing.failed", { message: error.message });
+      byId("closing-all-box").hidden &&= error.code !== "closes_too_much";
     }
   }
 
@@ -151,17 +155,17 @@ export class Closing {
     byId("ending-error").textContent = "";
     try {
       await ask(`v1/closures/${encodeURIComponent(this.ending.id)}`, "DELETE").catch((error) => {
-        if (error.status !== 404) throw error; // 404: somebody opened it before
+        if (error.status !== 404) throw error; // 404: it was opened before
       });
       byId("ending-dialog").close();
-      this.told(await ask("v1/closures"));
+      this.changed(await ask("v1/closures"));
     } catch (error) {
       byId("ending-error").textContent = t("ending.failed", { message: error.message });
     }
   }
 }
 
-/** The next moment when clocks of the city say so, such as 18:30 or 1830; null where nothing is said. */
+/** The next moment when clocks of the city say so, such as 18:30 or 1830; null for no time. */
 function nextMoment(time, now) {
   if (!time) return null;
   const minutes = (text) => {

@@ -50,7 +50,7 @@ function roadsByEdge(network) {
   return roads;
 }
 
-/** Draw the list; `look` and `end` are called with the closure that somebody chose. */
+/** Draw the list; `look` and `end` are called with the chosen closure. */
 export function drawClosureList(store, now, look, end) {
   const all = closuresNow(store, now);
   byId("closures-box").hidden = all.length === 0;

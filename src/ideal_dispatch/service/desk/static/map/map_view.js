@@ -1,15 +1,16 @@
 // What the map shows: the call with both ways, depots, units as they move, closed roads.
 
 import { scene } from "../advice.js";
-import { closedLines, closureLines, closuresNow } from "./closures.js";
 import { now } from "../clock.js";
 import { stoodDown } from "../dispatch.js";
 import { byId, element, write } from "../elements.js";
-import { unitLines } from "../fleet.js";
+import { anonymous, countWords, depotLines, unitLines, waits } from "../fleet.js";
 import { language, t } from "../language.js";
-import { bounds, look, startMap } from "./map.js";
 import { ask } from "../server.js";
 import { theme } from "../theme.js";
+import { closedLines, closureLines, closuresNow } from "./closures.js";
+import { drawLegend } from "./legend.js";
+import { bounds, look, startMap } from "./map.js";
 
 const ROADS_PATIENCE_MS = 120_000; // a large city's take seconds to make, many more on a busy server
 const ROADS_AGAIN_MS = 5000;
@@ -19,8 +20,8 @@ export class MapView {
   network = null;
   making = false;
   looked = null; // which call the map last looked at
-  fitted = undefined; // what it fits in its frame, null for the city; undefined once somebody moved it
-  shown = ""; // what it last drew, in one text
+  fitted = undefined; // what it fits in its frame, null for the city; undefined once it was moved by hand
+  shown = ""; // which marks the legend last had, in one text
   pointed = null; // where the pointer is, in pixels of the map
 
   constructor(store) {
@@ -41,7 +42,7 @@ export class MapView {
     new ResizeObserver(() => this.resize()).observe(box);
   }
 
-  /** Both ways stay in sight in a frame of another size, unless a dispatcher moved the map. */
+  /** Both ways stay in sight in a frame of another size, unless the map was moved by hand. */
   resize() {
     if (!this.map || !byId("map").clientWidth) return;
     this.map.resize();
@@ -61,19 +62,22 @@ export class MapView {
     this.say("map.waiting");
     try {
       this.network = await ask("v1/network.geojson", "GET", undefined, ROADS_PATIENCE_MS);
-      await startMap(byId("map"), this.network, theme, (map) => this.take(map));
     } catch {
       setTimeout(() => byId("desk").hidden || this.start(), ROADS_AGAIN_MS);
+      return;
     } finally {
       this.making = false;
     }
-  }
-
-  take(map) {
-    this.map = map;
-    this.say(map ? null : "map.missing");
-    this.looked = undefined;
-    this.shown = "";
+    try {
+      this.map = await startMap(byId("map"), this.network);
+      byId("map").dataset.drawn = "yes";
+      this.say(null);
+    } catch (error) {
+      console.warn(`map: ${error.message}`);
+      this.say("map.missing");
+      return;
+    }
+    this.restyle();
     this.draw();
     document.fonts.load(`700 12px ${getComputedStyle(document.body).fontFamily}`, "空").then(() => this.restyle());
   }
@@ -88,63 +92,70 @@ export class MapView {
 
   /** Another theme or language. */
   restyle() {
+    this.shown = "";
     this.map?.use(look(theme()));
   }
 
   draw() {
-    if (!this.map) return;
     const { store } = this;
-    const dispatch = store.dispatchOf(store.shown);
-    const shown = scene(store.shown);
+    const [advice, dispatch] = [store.shown, store.dispatchOf(store.shown)];
+    const shown = scene(advice);
+    const sent = dispatch ? dispatch.state === "running" : advice?.decision === "send_second";
     if (stoodDown(dispatch)) Object.assign(shown, { second: [], shared: [] });
-    const depots = this.depots();
-    const text = JSON.stringify([store.selected, stoodDown(dispatch), depots, language()]);
-    this.drawUnits();
+    this.drawDepots();
+    if (!this.map) return;
+    this.map.overlay.set({ scene: { ...shown, sent }, roles: this.roles(dispatch ?? advice, sent) });
+    this.map.overlay.setUnits(store.fleet.units.values());
     this.drawClosures();
-    if (text !== this.shown) {
-      this.shown = text;
-      this.map.show(shown, depots);
-    }
+    this.drawLegend();
     if (this.looked === store.selected) return; // a dispatcher who moved the map keeps it
     this.looked = store.selected;
-    const place = shown.incident && this.inside(shown.incident) ? [shown.incident] : [];
-    this.fit(bounds([...shown.primary, ...shown.second, ...place]));
+    const ways = [...shown.primary, ...shown.second];
+    this.fit(ways.length ? bounds([...ways, shown.incident]) : null);
   }
 
-  depots() {
-    const { store } = this;
+  /** Depots with their numbers, on the map and in a list for who cannot see it. */
+  drawDepots() {
+    const { city, fleet, shown } = this.store;
     const time = now();
-    const concerned = [store.shown?.primary?.depot, store.shown?.second?.depot];
-    const known = (name) => (store.fleet.known ? store.fleet.station(name, time) : store.units.get(name));
-    return (store.city?.depots ?? [])
-      .map((depot) => ({ ...depot, ...known(depot.name) }))
-      .sort((a, b) => concerned.includes(b.name) - concerned.includes(a.name)); // named first
-  }
-
-  drawUnits() {
-    if (!this.map) return;
-    const { store } = this;
-    const stations = new Map((store.city?.depots ?? []).map(({ name, lon, lat }) => [name, [lon, lat]]));
-    this.map.overlay.setUnits(store.fleet.units.values(), stations, this.roles(), scene(store.shown).incident);
+    const depots = (city?.depots ?? []).map((depot) => ({
+      ...depot,
+      ...fleet.depot(depot.name, time),
+      concerned: [shown?.primary?.depot, shown?.second?.depot].includes(depot.name),
+    }));
+    depots.sort((a, b) => b.concerned - a.concerned); // named first
+    const list = byId("depots");
+    if (list.children.length !== depots.length) list.replaceChildren(...depots.map(() => element("li")));
+    depots.forEach((depot, n) => {
+      list.children[n].dataset.depot = depot.name;
+      write(list.children[n], `${depot.name}: ${countWords(depot)}`);
+    });
+    this.map?.overlay.set({ depots });
   }
 
   /** The units of the shown call, by their part in it. */
-  roles() {
-    const { shown } = this.store;
-    const dispatch = this.store.dispatchOf(shown);
-    const going = dispatch?.state === "ended" ? null : (dispatch ?? shown);
+  roles(going, sent) {
     const roles = new Map();
-    if (going?.primary?.unit) roles.set(going.primary.unit, "primary");
-    const second = dispatch ? dispatch.state === "running" : shown?.decision === "send_second";
-    if (second && going?.second?.unit) roles.set(going.second.unit, "second");
+    if (!going || going.state === "ended") return roles;
+    if (going.primary && !anonymous(going.primary)) roles.set(going.primary.unit, "primary");
+    if (sent && going.second && !anonymous(going.second)) roles.set(going.second.unit, "second");
     return roles;
+  }
+
+  drawLegend() {
+    const marked = [...this.store.fleet.units.values()].filter((unit) => !waits(unit) && !unit.anonymous);
+    const statuses = new Set(marked.map(({ status }) => status));
+    const text = [language(), theme(), ...statuses].join();
+    if (text === this.shown) return;
+    this.shown = text;
+    drawLegend(statuses);
   }
 
   drawClosures() {
     if (!this.map) return;
     const all = closuresNow(this.store, now());
-    const drawn = all.map((closure) => ({ ...closure, lines: closedLines(closure, this.network) }));
-    this.map.overlay.setClosures(drawn);
+    const closures = all.map((closure) => ({ ...closure, lines: closedLines(closure, this.network) }));
+    this.map.overlay.set({ closures });
   }
 
   /** Look at one closure. */
@@ -158,7 +169,8 @@ export class MapView {
     const found = this.pointed && this.map?.overlay.find(...this.pointed);
     tip.hidden = !found;
     if (!found) return;
-    const lines = found.unit ? unitLines(found.unit, now()) : closureLines(found.closure, now());
+    const { unit, depot, closure } = found;
+    const lines = unit ? unitLines(unit, now()) : depot ? depotLines(depot) : closureLines(closure, now());
     const text = lines.join("\n");
     if (tip.dataset.text !== text) {
       tip.dataset.text = text;
@@ -168,11 +180,5 @@ export class MapView {
     const { clientWidth: width, clientHeight: height } = byId("map");
     tip.style.left = `${Math.min(x + 14, width - tip.offsetWidth - 4)}px`;
     tip.style.top = `${Math.max(4, y + 18 + tip.offsetHeight > height ? y - tip.offsetHeight - 12 : y + 18)}px`;
-  }
-
-  /** Is a place in the city? A mistaken one would leave the map empty. */
-  inside([lon, lat]) {
-    const [west, south, east, north] = this.store.city.bounds;
-    return west <= lon && lon <= east && south <= lat && lat <= north;
   }
 }

@@ -1,4 +1,5 @@
-// The marks of units: a shape and a letter for every status, drawn once and then stamped.
+// The marks on the map: of units a shape and a letter for every status, drawn once and then stamped;
+// of depots a square with the number of free units, and the incident.
 
 import { t } from "../language.js";
 
@@ -17,6 +18,7 @@ const MARKS = {
 };
 export const STATUSES = Object.keys(MARKS).filter((status) => status !== "at_station");
 export const SIZE = 36; // of a stamp: the mark in its middle, room for what surrounds it
+export const DEPOT = 26; // of a depot's square
 
 const CORNERS = { diamond: [4, 0, 1.25], square: [4, 0.125, 1.25], hexagon: [6, 0, 1.12], octagon: [8, 0.0625, 1.05] };
 
@@ -112,4 +114,53 @@ function stamp(draw, ratio) {
   drawing.setTransform(ratio, 0, 0, ratio, (SIZE / 2) * ratio, (SIZE / 2) * ratio);
   draw(drawing);
   return canvas;
+}
+
+/** A depot's square with its free units; those promised to calls stand beside, and are not among them. */
+export function drawDepot({ drawing, look, scale }, { at: [x, y], known, free, promised }) {
+  const size = DEPOT * scale;
+  const box = [x - size / 2, y - size / 2, size, size];
+  const full = !known || free > 0;
+  drawing.beginPath();
+  drawing.roundRect(...box, 4 * scale);
+  drawing.fillStyle = full ? look.ink : look.paper;
+  drawing.fill();
+  drawing.setLineDash(full ? [] : [4, 3]);
+  drawing.lineWidth = 2;
+  drawing.strokeStyle = full ? look.paper : look.ink;
+  drawing.stroke();
+  drawing.setLineDash([]);
+  word(drawing, look, known ? String(free) : "?", x, y, 16 * scale, full ? look.paper : look.ink);
+  if (!promised.length) return;
+  const [left, top, height] = [x + size / 2 - 2 * scale, y - 8 * scale, 16 * scale];
+  const words = `+${promised.length}`;
+  drawing.font = `700 ${12 * scale}px ${look.font}`;
+  const width = drawing.measureText(words).width + 7 * scale;
+  drawing.beginPath();
+  drawing.roundRect(left, top, width, height, 8 * scale);
+  drawing.fillStyle = look.paper;
+  drawing.fill();
+  drawing.lineWidth = 1;
+  drawing.strokeStyle = look.ink;
+  drawing.stroke();
+  word(drawing, look, words, left + width / 2, top + height / 2, 12 * scale, look.ink);
+}
+
+function word(drawing, look, text, x, y, size, colour) {
+  drawing.font = `800 ${size}px ${look.font}`;
+  drawing.textAlign = "center";
+  drawing.textBaseline = "alphabetic";
+  drawing.fillStyle = colour;
+  const { actualBoundingBoxAscent: up, actualBoundingBoxDescent: down } = drawing.measureText(text);
+  drawing.fillText(text, x, y + (up - down) / 2);
+}
+
+/** The incident: rings that no other mark has. */
+export function drawIncident({ drawing, scale }, x, y) {
+  for (const [radius, colour] of [[17, "#fff"], [15, "#111"], [9, "#fff"], [6, "#111"], [3, "#fff"]]) {
+    drawing.beginPath();
+    drawing.arc(x, y, radius * scale, 0, TURN);
+    drawing.fillStyle = colour;
+    drawing.fill();
+  }
 }

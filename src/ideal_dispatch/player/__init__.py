@@ -1,0 +1,1 @@
+"""A player: the calls, units and dispatcher of a city, against a service, by its API alone."""

@@ -1,0 +1,191 @@
+"""What the service works with: city, model, policy and traffic, loaded as the settings say."""
+
+import json
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from threading import Lock
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ideal_dispatch.arrays import IntArray
+from ideal_dispatch.context import Calendar, Context
+from ideal_dispatch.dispatch.decision import Policy
+from ideal_dispatch.dispatch.ideal import Ideal
+from ideal_dispatch.dispatch.policy_tables import FittedParts, advising_policy
+from ideal_dispatch.dispatch.priced_threshold import PricedThreshold
+from ideal_dispatch.dispatch.worth import load_responses
+from ideal_dispatch.errors import InputError
+from ideal_dispatch.files import check_source
+from ideal_dispatch.fleet.priced import priced_threshold
+from ideal_dispatch.forecast import Forecast, Model
+from ideal_dispatch.forecast.model import content_hash
+from ideal_dispatch.forecast.model_directory import RESPONSE_TIMES
+from ideal_dispatch.forecast.response_time import ResponseModel
+from ideal_dispatch.network import Depot, Path, RoadNetwork
+from ideal_dispatch.records.territories import region_of
+from ideal_dispatch.service.deciding.live_traffic import (
+    LiveTraffic,
+    RecordedLive,
+    RouterLive,
+    live_router,
+)
+from ideal_dispatch.service.deciding.roads import Roads
+from ideal_dispatch.service.deciding.starts import UnitStarts
+from ideal_dispatch.service.messages import LONGEST_NAME, unstorable
+from ideal_dispatch.service.settings import ServiceSettings
+from ideal_dispatch.toml_tables import complaints_about
+from ideal_dispatch.traffic.recording import RecordedTraffic
+
+RUSH_HOURS = ((7, 10), (16, 20))
+"""Local hours of the embedded city that are replayed."""
+
+_FORECASTS = 4  # kept; with 50,000 edges and 32 dimensions each takes 13 MB
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Assets:
+    """One city's roads and depots, and what advice is made with."""
+
+    name: str
+    network: RoadNetwork
+    depots: tuple[Depot, ...]
+    calendar: Calendar
+    model: Model
+    responses: ResponseModel
+    policy: Policy
+    traffic: LiveTraffic
+    starts: UnitStarts
+    roads: Roads
+    region: IntArray | None = None
+
+    @property
+    def checksums(self) -> dict[str, str]:
+        """Hashes of the contents of all that decides, by part; optional parts where used."""
+        places = [(one.name, int(one.node), one.on_road, one.kind) for one in self.depots]
+        found = {
+            "model": self.model.checksum,
+            "network": self.network.checksum,
+            "depots": content_hash(json.dumps(places).encode()),
+            "responses": content_hash(json.dumps(asdict(self.responses)).encode()),
+        }
+        if self.region is not None:
+            found["territories"] = content_hash(self.region.tobytes())
+        if isinstance(rule := getattr(self.policy, "threshold", None), PricedThreshold):
+            tables = rule.prices.tables
+            found["fleet"] = content_hash(b"".join(np.asarray(part).tobytes() for part in tables))
+        return found
+
+
+def load_assets(settings: ServiceSettings) -> Assets:
+    """Read and check everything that the settings name, or say in one line what is wrong."""
+    calendar = settings.city.calendar()
+    name, network, depots, recording = _city(settings)
+    if len(depots) < 2:
+        raise InputError(f"{len(depots)} depots on the network: at least two are needed")
+    for depot in depots:  # no request could name these
+        if unstorable(depot.name) or len(depot.name) > LONGEST_NAME:
+            raise InputError(
+                f"depot {depot.name[:20]!r}: its name cannot be used: a NUL or half a character is "
+                f"in it, or it has more than {LONGEST_NAME} characters"
+            )
+    starts = UnitStarts(network, depots, settings)
+    model = RememberedModel.load(settings.file(settings.model.folder))
+    model.check(network)
+
+    file, responses = settings.file(settings.model.folder) / RESPONSE_TIMES, None
+    if settings.model.responses:
+        file = settings.file(settings.model.responses)
+    if settings.model.responses or file.exists():
+        responses = load_responses(file, model)
+    responses = responses or ResponseModel.published()
+    with complaints_about(settings.path):
+        priced = None
+        if settings.fleet is not None:
+            priced = priced_threshold(
+                settings.fleet, network, depots, model=model, gain=responses,
+                folder=settings.folder,
+            )  # fmt: skip
+        parts = FittedParts(model, responses, priced=priced)
+        policy = advising_policy({"kind": "ideal", **settings.policy}, parts, "policy")
+    if isinstance(policy, Ideal) and policy.decide_by != "gain":
+        raise InputError(
+            f'policy.decide_by {policy.decide_by!r}: the service decides by "gain" alone, for the '
+            "desk shows no other score; leave it out"
+        )
+
+    match settings.traffic.kind:
+        case "forecast":
+            traffic = LiveTraffic(network, calendar, model)
+        case "recorded":  # the embedded city is worth looking at in its rush hours
+            hours = RUSH_HOURS if settings.invents else ()
+            traffic = RecordedLive(network, calendar, model, recording, hours, settings.clock)
+        case _:
+            router = live_router(settings, network, calendar.time_zone)
+            traffic = RouterLive(network, calendar, model, router)
+    region = None
+    if settings.city.territories:
+        table = settings.file(settings.city.depots)
+        region = region_of(settings.file(settings.city.territories), network, depots, table)
+    return Assets(
+        name, network, depots, calendar, model, responses, policy, traffic, starts, Roads(network),
+        region,
+    )  # fmt: skip
+
+
+def _city(
+    settings: ServiceSettings,
+) -> tuple[str, RoadNetwork, tuple[Depot, ...], Callable[[], RecordedTraffic]]:
+    """Name, roads and depots of the city, and how to load its recorded traffic."""
+    if settings.demo:
+        from ideal_dispatch.cities import TRAINING_DAYS, harbour_city, harbour_traffic
+
+        shown, days = harbour_city(), range(TRAINING_DAYS)  # later days are for tests alone
+        return shown.name, shown.network, shown.depots, lambda: harbour_traffic(shown).only(days)
+    from ideal_dispatch.network.readers.depot_table import read_depots
+
+    city = settings.city
+    network = RoadNetwork.load(settings.file(city.network))
+    depots, elsewhere = read_depots(settings.file(city.depots), network, city.snap_limit_m)
+    if elsewhere:
+        raise InputError(f"{settings.file(city.depots)}: {elsewhere[0]}")
+    name = city.name or settings.file(city.network).stem
+    recording = settings.file(settings.traffic.file)
+    if settings.traffic.kind == "recorded":
+        check_source(recording)
+    return name, network, tuple(depots), lambda: RecordedTraffic.load(recording, network)
+
+
+class RememberedModel(Model):
+    """Forecasts as the model's own, of which the newest are kept; from many threads.
+
+    Calls share a context until the hour or the weather changes: of 500 in a row, one forecast
+    was made.
+    """
+
+    @cached_property
+    def _kept(self) -> tuple[Lock, OrderedDict[tuple[Any, ...], Forecast]]:
+        return Lock(), OrderedDict()
+
+    def forecast(
+        self, context: Context | npt.ArrayLike, network: RoadNetwork, path: Path | None = None
+    ) -> Forecast:
+        """As :meth:`Model.forecast`; kept where the radius does not depend on the path."""
+        if self.radius_rule.uses_trip or not isinstance(context, Context):
+            return super().forecast(context, network, path)
+        row = self.encoding.encode([context])
+        key = network.checksum, row.tobytes(), self.seen.other_sources(context.weather)
+        lock, kept = self._kept
+        with lock:
+            found = kept.get(key)
+        if found is None:
+            found = super().forecast(context, network)
+            found.embeddings.flags.writeable = False  # many calls share it
+            with lock:
+                kept[key] = found
+                if len(kept) > _FORECASTS:
+                    kept.popitem(last=False)
+        return found

@@ -1,1 +1,0 @@
-"""The dispatchers' desk: its files, its news, and simulated calls."""

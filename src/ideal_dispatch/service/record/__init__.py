@@ -1,0 +1,1 @@
+"""The database: state rows, and the chained log of everything that changed them."""

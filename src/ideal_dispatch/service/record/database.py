@@ -1,0 +1,363 @@
+"""Connections to SQLite or PostgreSQL: every piece of work has a deadline and can be given up.
+
+No message names a password.
+"""
+
+import fcntl
+import os
+import socket
+import sqlite3
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar
+
+from sqlalchemy import URL, Connection, Engine, create_engine, event, exc, make_url
+
+from ideal_dispatch.errors import InputError, MissingExtraError
+from ideal_dispatch.files import check_target
+from ideal_dispatch.http_client import one_line
+from ideal_dispatch.service.errors import NoRecordError, RecordUnavailableError
+from ideal_dispatch.service.record import tables
+
+_ADVICE = "write it as sqlite:///record.db or postgresql://user@host/database"
+_LOOK_S = 0.001  # between two tries to get the lock of a SQLite file
+_AWAY = ("25", "53", "57", "58", "XX")  # of PostgreSQL's codes: read-only, full, ended, broken
+_IDLE_MS = 1000  # a frozen worker frees the log's head
+
+_Found = TypeVar("_Found")
+
+
+class Job:
+    """Work that must be done by ``due`` (of :func:`time.monotonic`) and can be given up.
+
+    ``phase`` says what it does: "waiting", "database" or "deciding". Whoever waits for it may
+    call :meth:`give_up` from another thread: a statement that waits for a frozen server then
+    fails at once, and nothing is committed any more.
+    """
+
+    def __init__(self, due: float) -> None:
+        self.due, self.phase, self.given_up = due, "waiting", False
+        self._raw: Any = None
+        self._lock = threading.Lock()
+
+    @property
+    def left_s(self) -> float:
+        return self.due - time.monotonic()
+
+    def give_up(self) -> None:
+        """Let nothing come of it any more."""
+        with self._lock:
+            self.given_up = True
+            number = getattr(getattr(self._raw, "pgconn", None), "socket", -1)
+            if number >= 0:
+                with suppress(OSError), socket.socket(fileno=os.dup(number)) as connected:
+                    connected.shutdown(socket.SHUT_RDWR)
+
+    def check(self) -> None:
+        """Raise where it is too late to go on."""
+        if self.given_up or self.left_s <= 0.0:
+            raise RecordUnavailableError("the database does not answer in time")
+
+    @contextmanager
+    def doing(self, phase: str) -> Iterator[None]:
+        """Be in a phase for a while."""
+        before, self.phase = self.phase, phase
+        try:
+            yield
+        finally:
+            self.phase = before
+
+    @contextmanager
+    def using(self, connection: Connection) -> Iterator[None]:
+        """Statements of this connection are part of it."""
+        with self._lock:
+            self._raw = connection.connection.driver_connection
+        try:
+            self.check()
+            yield
+        finally:
+            with self._lock:
+                self._raw = None
+
+
+class Database:
+    """A database by its URL. A missing one is made if ``create`` says so.
+
+    Nothing is connected before the first work. ``timeout_s`` bounds a statement at the server.
+    """
+
+    def __init__(self, url: str, *, timeout_s: float = 2.0, create: bool = True) -> None:
+        self.url = parse_url(url)
+        self.name = self.url.render_as_string(hide_password=True)
+        self.is_sqlite = self.url.get_backend_name() == "sqlite"
+        self._queue: _FileQueue | None = None
+        if self.is_sqlite:
+            path = Path(self.url.database or "")
+            check_target(path)
+            self._queue = _FileQueue(path)
+            self._engine = _sqlite(self.url, path, timeout_s, create)
+        else:
+            self._engine = _postgresql(self.url, timeout_s)
+        self._reader = self._engine.execution_options(isolation_level="AUTOCOMMIT")
+        self._create, self._ready, self._checking = create, False, threading.Lock()
+
+    def read(self, work: Callable[[Connection], _Found], job: Job) -> _Found:
+        """What the work finds; each of its statements sees the newest state."""
+        with job.doing("database"):
+            self._check(job)
+            return self._tried(self._read, work, job)
+
+    def write(
+        self, work: Callable[[Connection], _Found], job: Job, *, durable: bool = True
+    ) -> _Found:
+        """What the work returns, once its changes are committed; it may be run twice.
+
+        Changes that need not survive a power cut are not ``durable``: positions.
+        """
+        with job.doing("database"):
+            self._check(job)
+            found: _Found = self._tried(partial(self._write, durable=durable), work, job)
+            return found
+
+    @contextmanager
+    def snapshot(self, job: Job) -> Iterator[Connection]:
+        """A connection whose statements all see one moment, for a long reading."""
+        self._check(job)
+        with self._complaints(), self._engine.connect() as connection:
+            if not self.is_sqlite:
+                connection = connection.execution_options(isolation_level="REPEATABLE READ")
+            with connection.begin():
+                if self.is_sqlite:
+                    connection.exec_driver_sql("BEGIN")
+                else:
+                    connection.exec_driver_sql("SET LOCAL idle_in_transaction_session_timeout = 0")
+                yield connection
+
+    def close(self) -> None:
+        self._engine.dispose()
+        if self._queue is not None:
+            self._queue.close()
+
+    def _tried(
+        self,
+        how: Callable[[Callable[[Connection], _Found], Job], _Found],
+        work: Callable[[Connection], _Found],
+        job: Job,
+    ) -> _Found:
+        """The work, run once more where the connection was lost: the server was restarted."""
+        with self._complaints():
+            try:
+                return how(work, job)
+            except exc.DBAPIError as error:
+                if not error.connection_invalidated or job.given_up or job.left_s <= 0.0:
+                    raise
+            return how(work, job)
+
+    def _read(self, work: Callable[[Connection], _Found], job: Job) -> _Found:
+        with self._reader.connect() as connection, job.using(connection):
+            return work(connection)
+
+    def _write(
+        self, work: Callable[[Connection], _Found], job: Job, durable: bool = True
+    ) -> _Found:
+        if self._queue is None:
+            with self._engine.connect() as connection, job.using(connection):
+                with connection.begin():
+                    if not durable:
+                        connection.exec_driver_sql("SET LOCAL synchronous_commit = off")
+                    found = work(connection)
+                    job.check()
+                return found
+        with self._queue.turn(job), self._engine.connect() as connection, job.using(connection):
+            raw: Any = connection.connection.driver_connection
+            if not durable:
+                raw.execute("PRAGMA synchronous = NORMAL")
+            try:
+                with connection.begin():
+                    connection.exec_driver_sql("BEGIN IMMEDIATE")
+                    found = work(connection)
+                    job.check()
+            finally:
+                if not durable:
+                    raw.execute("PRAGMA synchronous = FULL")
+            return found
+
+    def _check(self, job: Job) -> None:
+        """Make the tables where there are none; other versions are refused."""
+        if self._ready:
+            return
+        with self._checking:
+            if self._ready:
+                return
+            there = self._tried(
+                self._read, lambda connection: tables.check_version(connection, self.name), job
+            )
+            if not there and not self._create:
+                raise NoRecordError(f"database {self.name}: there is no record in it")
+            if not there:
+                self._tried(self._write, lambda found: tables.create(found, self.name), job)
+            self._ready = True
+
+    @contextmanager
+    def _complaints(self) -> Iterator[None]:
+        """What a database does that is away, locked, full or damaged, as one line.
+
+        A wrong statement is an error of this program and stays one.
+        """
+        try:
+            yield
+        except (exc.SQLAlchemyError, sqlite3.Error) as error:
+            cause = error.orig if isinstance(error, exc.DBAPIError) else error
+            state = str(getattr(cause, "sqlstate", "") or "")
+            kinds = exc.OperationalError | exc.InterfaceError | exc.TimeoutError | sqlite3.Error
+            away = isinstance(error, kinds) or state[:2] in _AWAY
+            away |= type(cause) is sqlite3.DatabaseError
+            if getattr(cause, "sqlite_errorcode", 0) == sqlite3.SQLITE_ERROR:
+                away = False
+            if not away:
+                raise
+            raise RecordUnavailableError(f"database {self.name}: {one_line(str(cause))}") from error
+
+
+class _FileQueue:
+    """Writers of one SQLite file, in all processes, take turns.
+
+    SQLite's own waiting grows to 0.1 s between tries; a file lock is taken within a millisecond.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path.with_name(f"{path.name}-queue")
+        self._thread, self._file = threading.Lock(), -1
+
+    @contextmanager
+    def turn(self, job: Job) -> Iterator[None]:
+        if not self._thread.acquire(timeout=max(job.left_s, 0.0)):
+            raise RecordUnavailableError("the database is locked by other work")
+        try:
+            if self._file < 0:
+                flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
+                try:
+                    self._file = os.open(self._path, flags, 0o600)
+                except OSError as error:
+                    raise RecordUnavailableError(f"{self._path}: {error.strerror}") from None
+            while True:
+                try:
+                    fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    break
+                except BlockingIOError:
+                    job.check()
+                    time.sleep(_LOOK_S)
+            try:
+                yield
+            finally:
+                fcntl.flock(self._file, fcntl.LOCK_UN)
+        finally:
+            self._thread.release()
+
+    def close(self) -> None:
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1
+
+
+def parse_url(url: str) -> URL:
+    """A URL of SQLite or PostgreSQL, or one line that says what is wrong with it."""
+    try:
+        parsed = make_url(url)
+    except exc.ArgumentError:
+        raise InputError(f"database: not a URL; {_ADVICE}") from None
+    if parsed.drivername in ("postgresql", "postgres", "postgresql+psycopg"):
+        return parsed.set(drivername="postgresql+psycopg")
+    if parsed.drivername != "sqlite":
+        raise InputError(f"database: {parsed.drivername} is not supported; {_ADVICE}")
+    if parsed.database in (None, "", ":memory:") or parsed.host:
+        raise InputError(f"database: SQLite needs a file; {_ADVICE}")
+    if parsed.query:
+        raise InputError(f"database: SQLite takes no parameters; {_ADVICE}")
+    return parsed
+
+
+def _sqlite(url: URL, path: Path, timeout_s: float, create: bool) -> Engine:
+    def connect() -> sqlite3.Connection:
+        if not path.exists():
+            if not create:
+                raise NoRecordError(f"{path}: no such file")
+            try:
+                _create_private(path)
+            except FileExistsError:  # another worker was quicker
+                pass
+            except OSError as error:
+                raise RecordUnavailableError(f"database {path}: {error.strerror}") from None
+        connection = sqlite3.connect(
+            f"{path.absolute().as_uri()}?mode=rw", timeout=timeout_s, isolation_level=None,
+            check_same_thread=False, uri=True,
+        )  # fmt: skip
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute("PRAGMA synchronous = FULL")
+        except sqlite3.Error:
+            connection.close()
+            raise
+        return connection
+
+    return create_engine(url, creator=connect, pool_size=6, pool_timeout=timeout_s)
+
+
+def _create_private(path: Path) -> None:
+    """Make an empty database for its owner alone: it will hold addresses of patients.
+
+    It gets its name once its journal is a write-ahead log. Two connections that change the
+    journal at once would lock each other out, however patient they are.
+    """
+    draft, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.absolute().parent)
+    os.close(draft)
+    try:
+        with closing(sqlite3.connect(name)) as connection:
+            connection.execute("PRAGMA journal_mode = WAL")
+        os.link(name, path)
+    finally:
+        os.unlink(name)
+
+
+def _postgresql(url: URL, timeout_s: float) -> Engine:
+    try:
+        import psycopg  # noqa: F401
+    except ImportError:
+        raise MissingExtraError("PostgreSQL", "service") from None
+    milliseconds = max(1, round(1000 * timeout_s))
+    limits = {
+        "statement_timeout": milliseconds,
+        "lock_timeout": milliseconds,
+        "idle_in_transaction_session_timeout": min(milliseconds, _IDLE_MS),
+        "synchronous_commit": "on",
+    }
+    options = " ".join(f"-c {name}={value}" for name, value in limits.items())
+    theirs = url.query.get("options", "")
+    theirs = theirs if isinstance(theirs, str) else " ".join(theirs)
+    engine = create_engine(
+        url.difference_update_query(["options"]),
+        pool_size=6,
+        max_overflow=4,
+        pool_timeout=timeout_s,
+        connect_args={
+            "connect_timeout": max(2, round(timeout_s)),  # libpq knows nothing shorter
+            "tcp_user_timeout": milliseconds,
+            "keepalives_idle": 5,  # a peer that is gone without a word is found out
+            "keepalives_interval": 2,
+            "keepalives_count": 3,
+            "options": f"{theirs} {options}".strip(),
+            "client_encoding": "utf8",
+            "application_name": "ideal-dispatch",
+        },
+    )
+
+    @event.listens_for(engine, "connect")
+    def prepare(connection: Any, _: Any) -> None:
+        connection.prepare_threshold = 2  # the same few statements, again and again
+
+    return engine

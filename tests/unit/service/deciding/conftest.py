@@ -1,0 +1,127 @@
+"""A small city to decide in: the grid with three depots and a model that was never trained."""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ideal_dispatch import RoadNetwork
+from ideal_dispatch.service.clock import SECOND, moment
+from ideal_dispatch.service.deciding.adviser import Adviser
+from ideal_dispatch.service.deciding.assets import load_assets
+from ideal_dispatch.service.messages import (
+    Advice,
+    AssignedPrimary,
+    Call,
+    Closed,
+    IncidentLocation,
+    KnownWeather,
+    Picture,
+)
+from ideal_dispatch.service.settings import ServiceSettings, Token
+from ideal_dispatch.service.units import Unit
+from ideal_dispatch.toml_tables import built
+from tests.unit.dispatch.worlds import depots, random_model, world
+
+NOW = 1_772_330_400 * SECOND
+"""A Sunday morning of 2026."""
+
+DEPOTS = ("D0", "D1", "D2")
+SCENE = 65
+
+
+@dataclass(frozen=True)
+class SmallCity:
+    """A folder with everything that settings name."""
+
+    folder: Path
+    network: RoadNetwork
+
+    def settings(self, **tables: Any) -> ServiceSettings:
+        """The settings with other values in some tables."""
+        given: dict[str, Any] = {
+            "city": {"name": "Gridtown", "network": "town.network", "depots": "depots.csv",
+                     "time_zone": "Asia/Hong_Kong", "country": "HK"},
+            "model": {"folder": "model"},
+            "traffic": {"kind": "recorded", "file": "town.traffic"},
+            "audit": {"url": "sqlite:///town.db"},
+        }  # fmt: skip
+        for table, values in tables.items():
+            given[table] = {**given.get(table, {}), **values}
+        token = Token("t", "admin", "0" * 64)
+        return built(ServiceSettings, given, "", tokens=(token,), folder=self.folder, demo=False)
+
+    def adviser(self, **tables: Any) -> Adviser:
+        settings = self.settings(**tables)
+        assets = load_assets(settings)
+        assets.traffic.prepare()
+        return Adviser(assets, settings)
+
+    def place(self, node: int) -> IncidentLocation:
+        return IncidentLocation(float(self.network.lon[node]), float(self.network.lat[node]))
+
+    def unit(self, id: str = "A1", depot: str = "D0", **more: Any) -> Unit:  # noqa: A002
+        """A unit at its station, or seen at a ``node`` ``ago_s`` ago if these are given."""
+        node, ago_s = more.pop("node", None), more.pop("ago_s", 0.0)
+        since = NOW - round(more.pop("since_s", 0.0) * SECOND)
+        if node is not None:
+            place = self.place(node)
+            seen_at = NOW - round(ago_s * SECOND)
+            more = {"status": "available", "lon": place.lon, "lat": place.lat, "seen_at": seen_at,
+                    **more}  # fmt: skip
+        told = {"status": "at_station", "since": since, "status_at": since, "told_at": NOW}
+        return Unit(id, depot, **{**told, **more})
+
+    def call(self, node: int = SCENE, ago_s: float = 0.0, **more: Any) -> Call:
+        """A call at a node that came in so long ago."""
+        primary = more.pop("primary", None)
+        if primary is not None:
+            more["primary"] = AssignedPrimary(**primary)
+        return Call("c", moment(NOW - round(ago_s * SECOND)), self.place(node), **more)
+
+    @property
+    def fleet(self) -> tuple[Unit, ...]:
+        """Two units at every depot."""
+        return tuple(self.unit(f"{name}-{n}", name) for name in DEPOTS for n in (1, 2))
+
+
+@pytest.fixture(scope="session")
+def city(grid: RoadNetwork, tmp_path_factory: pytest.TempPathFactory) -> SmallCity:
+    folder = tmp_path_factory.mktemp("city")
+    grid.save(folder / "town.network")
+    rows = [f"{one.name},{grid.lon[one.node]},{grid.lat[one.node]}" for one in depots(3)]
+    (folder / "depots.csv").write_text("\n".join(["name,lon,lat", *rows]) + "\n")
+    random_model(grid).save(folder / "model")
+    world(grid).recording.save(folder / "town.traffic")
+    return SmallCity(folder, grid)
+
+
+@pytest.fixture(scope="session")
+def adviser(city: SmallCity) -> Adviser:
+    return city.adviser()
+
+
+Advise = Callable[..., Advice]
+
+
+@pytest.fixture
+def advise(city: SmallCity, adviser: Adviser) -> Advise:
+    def asked(
+        units: Sequence[Unit] | None = None,
+        node: int = SCENE,
+        closures: tuple[Closed, ...] = (),
+        **more: Any,
+    ) -> Advice:
+        picture = Picture(NOW, city.fleet if units is None else tuple(units), closures)
+        due = time.monotonic() + 60.0
+        return adviser.advise(city.call(node, **more), picture, KnownWeather(), due)
+
+    return asked
+
+
+def codes(advice: Advice) -> list[str]:
+    """All codes of what an advice says against itself."""
+    return [code for one in advice.fields["degraded"] for code in (one["code"], *one["also"])]

@@ -1,0 +1,310 @@
+"""A unit is promised to one call or to none, whoever asks, answers, reports or deletes.
+
+Each test ends with a look at the whole record: the log is whole, and the rows are what it says.
+"""
+
+import json
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from ideal_dispatch.service.clock import moment
+from ideal_dispatch.service.messages import Advice, Call, IncidentLocation
+from ideal_dispatch.service.recommending import Question, new_id
+from ideal_dispatch.service.record.chain import LogRow
+from ideal_dispatch.service.record.database import Job
+from ideal_dispatch.service.record.verification import read_chain, verify
+from tests.postgres import Postgres
+from tests.service_town import PATIENT, Local, Town, application, bearer, codes, counts, local
+
+NOON = "2025-03-19T12:00:00+08:00"
+MINUTE_S, EXPIRY_S = 60, 120
+
+
+@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
+def client(town: Town, request: pytest.FixtureRequest) -> Iterator[Local]:
+    """The service on a clock that the tests step, with a database of either kind."""
+    audit = {}
+    if request.param == "postgresql":
+        postgres: Postgres = request.getfixturevalue("postgres")
+        audit = {"url": postgres.new_database()}
+    settings = town.settings(
+        f"promises-{request.param}.toml",
+        server={**PATIENT, "expiry_s": EXPIRY_S}, audit=audit,
+        clock={"origin": NOON, "started": datetime.now(UTC).isoformat()},
+        units={"stale_s": 86_400.0},
+    )  # fmt: skip
+    with local(application(settings)) as opened:
+        yield opened
+
+
+@pytest.fixture(autouse=True)
+def city(client: Local) -> Iterator[None]:
+    """Two units of D0 and one of D1; the record is whole afterwards."""
+    for unit in client.read("/v1/units"):
+        client.delete(f"/v1/units/{unit['id']}", headers=bearer("cad"))
+    client.report(
+        {"id": "A1", "depot": "D0", "status": "at_station"},
+        {"id": "A2", "depot": "D0", "status": "at_station"},
+        {"id": "B1", "depot": "D1", "status": "at_station"},
+    )  # fmt: skip
+    yield
+    assert verify(client.service.database).fault is None
+
+
+numbers = iter(range(10_000))
+
+
+def ask(client: Local, town: Town, primary: str | None = "A1", **changes: Any) -> dict[str, Any]:
+    """A call for which a second is worth a lot, received now."""
+    call = town.call(f"call-{next(numbers)}") | {"threshold_s": -1000.0, "received_at": None}
+    sent = None if primary is None else {"unit": primary}
+    return client.advice({**call, "primary": sent, **changes})
+
+
+def unit(client: Local, id: str) -> dict[str, Any]:  # noqa: A002
+    found: dict[str, Any] = client.read(f"/v1/units/{id}")
+    return found
+
+
+def step(client: Local, seconds: float) -> None:
+    answer = client.post("/v1/clock", json={"step_s": seconds}, headers=bearer("admin"))
+    assert answer.status_code == 200, answer.text
+
+
+def refused(client: Local, made: dict[str, Any], action: str = "accept", **more: Any) -> str:
+    """The code of a refusal that changed nothing."""
+    before = client.read("/v1/units"), len(log(client))
+    answer = client.reply(made, action, **more)
+    assert answer.status_code == 409, answer.text
+    assert before == (client.read("/v1/units"), len(log(client)))
+    code: str = answer.json()["error"]["code"]
+    return code
+
+
+def log(client: Local) -> list[LogRow]:
+    """All rows of the log but those of running dispatches, which come at any moment."""
+    with client.service.database.snapshot(Job(time.monotonic() + 60)) as connection:
+        return [row for row in read_chain(connection).rows if row.kind != "dispatch"]
+
+
+def lost(client: Local) -> list[dict[str, Any]]:
+    """What rows of the log say of lost promises."""
+    return [row.content for row in log(client) if row.kind == "promise_lost"]
+
+
+def test_an_advised_unit_is_not_advised_again_until_the_advice_expires(
+    client: Local, town: Town
+) -> None:
+    first = ask(client, town)
+    second = first["second"]["unit"]
+    assert unit(client, second)["promised"]["call_id"] == first["call_id"]
+    others = [ask(client, town, None) for _ in range(2)]
+    used = [one[role]["unit"] for one in others for role in ("primary", "second")
+            if one[role] is not None and one["decision"] == "send_second"]  # fmt: skip
+    assert second not in used
+    assert "A1" not in used  # the CAD sent it
+    step(client, EXPIRY_S + 1)
+    assert unit(client, second)["promised"] is None
+    assert second in {row["unit"] for row in ask(client, town)["considered"]}
+
+
+def test_an_answered_advice_is_not_answered_again(client: Local, town: Town) -> None:
+    """Override, let another call have the unit, and accept again: that was two promises once."""
+    client.report({"id": "A2", "status": "out_of_service"})
+    first = ask(client, town)
+    assert client.reply(first, "override").status_code == 200
+    assert unit(client, "B1")["promised"] is None
+    client.report({"id": "C1", "depot": "D2", "status": "at_station"})
+    other = ask(client, town, "C1")
+    assert other["second"]["unit"] == "B1"
+    assert client.reply(other).status_code == 200
+    assert refused(client, first) == "answered"
+    assert unit(client, "B1")["promised"]["call_id"] == other["call_id"]
+
+
+def test_the_first_reply_is_in_the_refusal_of_the_second(client: Local, town: Town) -> None:
+    made = ask(client, town)
+    said = client.reply(made).json()["reply"]
+    again = client.reply(made)
+    assert again.status_code == 200
+    assert again.json()["reply"] == said
+    other = client.reply(made, "override", role="admin")
+    assert other.json()["error"]["reply"] == said
+
+
+def test_an_expired_advice_is_not_accepted(client: Local, town: Town) -> None:
+    made = ask(client, town)
+    step(client, EXPIRY_S + 1)
+    other = ask(client, town)
+    assert other["second"]["unit"] == made["second"]["unit"]
+    assert refused(client, made) == "expired"
+
+
+def test_a_newer_advice_takes_the_place_of_the_older(client: Local, town: Town) -> None:
+    made = ask(client, town)
+    newer = client.advice(
+        town.call(made["call_id"], node=30) | {"threshold_s": 9999.0, "primary": {"unit": "A1"}}
+        | {"received_at": None}
+    )  # fmt: skip
+    assert newer["revision"] == 2
+    assert unit(client, made["second"]["unit"])["promised"] is None
+    assert refused(client, made) == "superseded"
+
+
+@pytest.mark.parametrize(
+    ("news", "why"),
+    [
+        ({"status": "out_of_service"}, "out_of_service"),
+        ({"status": "en_route", "call_id": "elsewhere"}, "on_call"),
+        ({"status": "on_scene"}, "on_call"),
+        (None, "gone"),
+    ],
+)
+def test_a_unit_that_went_elsewhere_is_not_accepted(
+    client: Local, town: Town, news: dict[str, Any] | None, why: str
+) -> None:
+    made = ask(client, town)
+    gone = made["second"]["unit"]
+    if news is None:
+        answer = client.delete(f"/v1/units/{gone}", headers=bearer("cad"))
+        assert answer.status_code == 204
+    else:
+        client.report({"id": gone, **news})
+    assert refused(client, made) == "unit_gone"
+    said = lost(client)[-1]
+    assert (said["unit"], said["call_id"], said["id"], said["why"]) == (
+        gone, made["call_id"], made["id"], why,
+    )  # fmt: skip
+
+
+def test_a_unit_that_the_cad_sends_elsewhere_is_lost_to_its_call(client: Local, town: Town) -> None:
+    made = ask(client, town)
+    taken = made["second"]["unit"]
+    other = ask(client, town, taken)
+    assert "unit_promised" in codes(other)
+    assert unit(client, taken)["promised"]["call_id"] == other["call_id"]
+    assert refused(client, made) == "unit_promised"
+    said = lost(client)[-1]
+    assert (said["call_id"], said["why"], said["by_call"]) == (
+        made["call_id"], "sent", other["call_id"],
+    )  # fmt: skip
+
+
+def test_an_accepted_unit_is_free_again_when_its_work_is_done(client: Local, town: Town) -> None:
+    made = ask(client, town)
+    second = made["second"]["unit"]
+    client.reply(made)
+    step(client, EXPIRY_S + 1)
+    assert unit(client, second)["promised"]["kind"] == "accepted"
+    for status in ("en_route", "on_scene"):
+        client.report({"id": second, "status": status, "call_id": made["call_id"]})
+        assert unit(client, second)["promised"] is not None
+    client.report({"id": second, "status": "available"})
+    assert unit(client, second)["promised"] is None
+    assert lost(client)[-1:] != [second]
+
+
+def test_a_unit_of_a_count_leaves_when_it_is_accepted(client: Local, town: Town) -> None:
+    client.report(*counts(D2=1))
+    client.report(
+        {"id": "A2", "status": "out_of_service"}, {"id": "B1", "status": "out_of_service"}
+    )
+    made = ask(client, town)
+    assert made["second"]["unit"] == "D2 #1"
+    assert client.reply(made).json()["state"] == "accepted"  # nothing reports where it is
+    assert unit(client, "D2%20%231")["free"] is False
+    client.report(*counts(D2=1))  # told before it left, perhaps
+    assert [one["free"] for one in client.read("/v1/units") if one["depot"] == "D2"] == [False]
+    step(client, 2 * MINUTE_S)
+    client.report(*counts(D2=1))
+    assert [one["free"] for one in client.read("/v1/units") if one["depot"] == "D2"] == [True]
+
+
+def test_a_key_with_another_body_is_refused(client: Local, town: Town) -> None:
+    made = ask(client, town, idempotency_key="k")
+    body = town.call(made["call_id"], node=30, idempotency_key="k")
+    answer = client.ask(body)
+    assert answer.status_code == 409
+    assert answer.json()["error"]["code"] == "key_used"
+
+
+def question(client: Local, town: Town, call_id: str) -> Question:
+    """A question that is recorded by hand."""
+    place = town.place(65)
+    call = Call(call_id, datetime.now(UTC), IncidentLocation(**place), None, None, -1000.0)
+    content = {"received_at": None, "note": None}
+    return Question(call, content, "key:1", "digest", "test", False, new_id(), time.monotonic())
+
+
+def decided(client: Local, one: Question) -> tuple[Advice, int]:
+    """Advice on a question by the units of now, which is not on record yet."""
+    service = client.service
+    job = Job(time.monotonic() + 60)
+    picture, _ = service.recommender.look(one, job)
+    call = replace(one.call, received_at=moment(picture.now))
+    weather = service.weather.known(picture.now)
+    advice = service.engine.adviser.advise(call, picture, weather, job.due)
+    assert advice.decision == "send_second"
+    return advice, picture.now
+
+
+def test_of_two_decisions_for_one_unit_the_second_gets_its_equal(client: Local, town: Town) -> None:
+    """Both were decided on the same units; the one recorded later takes the other of the depot."""
+    depots = {"A3": "D0", "A4": "D0", "B2": "D1", "B3": "D1", "B4": "D1"}
+    client.report(*({"id": id_, "depot": depot, "status": "at_station"}
+                    for id_, depot in depots.items()))  # fmt: skip
+    asked = [question(client, town, f"equal-{n}-{next(numbers)}") for n in range(2)]
+    made = [decided(client, one) for one in asked]
+    job = Job(time.monotonic() + 60)
+    answers = [
+        client.service.recommender.record(one, advice, now, job)
+        for one, (advice, now) in zip(asked, made, strict=True)
+    ]
+    used = [one[role]["unit"] for one in answers for role in ("primary", "second")]
+    assert len(set(used)) == len(used) == 4
+    assert answers[1]["second"]["unit"] in answers[1]["headline"]
+
+
+def test_what_was_asked_earlier_does_not_replace_what_was_asked_later(
+    client: Local, town: Town
+) -> None:
+    """The clocks and the luck of two workers do not decide: the moment of asking does."""
+    early = question(client, town, f"order-{next(numbers)}")
+    advice, asked_at = decided(client, early)
+    later = client.advice(
+        town.call(early.call.call_id) | {"threshold_s": -1000.0, "received_at": None}
+    )
+    made = client.service.recommender.record(early, advice, asked_at, Job(time.monotonic() + 60))
+    assert made["state"] == "superseded"
+    assert client.read(f"/v1/recommendations/{later['id']}")["state"] == "open"
+    held = unit(client, later["second"]["unit"])["promised"]
+    assert held["call_id"] == later["call_id"]
+
+
+def test_invented_calls_promise_nothing(client: Local, town: Town) -> None:
+    one = replace(question(client, town, f"SIM-{next(numbers)}"), simulated=True)
+    advice, now = decided(client, one)
+    made = client.service.recommender.record(one, advice, now, Job(time.monotonic() + 60))
+    assert made["simulated"]
+    assert all(one["promised"] is None for one in client.read("/v1/units"))
+
+
+def test_the_log_keeps_what_an_advice_was_decided_on(client: Local, town: Town) -> None:
+    """Every unit that could go, where it started, quote, forecast and expected arrival."""
+    client.report({"id": "A2", "status": "available", **town.place(20)})
+    made = ask(client, town)
+    row = [one for one in log(client) if one.kind == "recommendation"][-1]
+    answer = row.content["answer"]
+    assert answer == json.loads(json.dumps(made))
+    considered = {one["unit"]: one for one in answer["considered"]}
+    assert {"A1", "A2", "B1"} <= considered.keys()
+    assert considered["A2"]["start"]["on_road"]
+    assert considered["A2"]["start"]["age_s"] is not None
+    for one in considered.values():
+        assert one["quote_s"] > 0.0
+        assert one["arrival"]["expected_s"] > 0.0
