@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from ideal_dispatch.service.clock import micros
-from ideal_dispatch.service.http.schemas import RecommendationRequest
+from ideal_dispatch.service.requests import RecommendationRequest
 from ideal_dispatch.service.messages import KnownWeather, Picture
 from ideal_dispatch.service.record import tables
 from ideal_dispatch.service.units import Unit

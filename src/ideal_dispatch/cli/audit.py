@@ -69,10 +69,10 @@ def verify(record: RecordOptions, head: str | None = None) -> None:
       ideal audit verify sqlite:///record.db
     """
     with record.database() as database, stages("Verifying"):
-        from ideal_dispatch.service.record.chain import parse_mark
-        from ideal_dispatch.service.record.verification import verify as verified
+        from ideal_dispatch.service.record import verification
 
-        found = verified(database, None if head is None else parse_mark(head))
+        noted = None if head is None else verification.parse_mark(head)
+        found = verification.verify(database, noted)
     if found.fault is not None:
         err.print("[bold red]broken:[/]", end=" ")
         err.print(found.fault, markup=False, soft_wrap=True)

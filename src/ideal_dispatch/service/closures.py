@@ -3,6 +3,7 @@
 import json
 import logging
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from ideal_dispatch.errors import IdealError, InputError
@@ -10,8 +11,8 @@ from ideal_dispatch.service.clock import SECOND, moment_text
 from ideal_dispatch.service.deciding.city import CityView
 from ideal_dispatch.service.errors import ClosesTooMuchError
 from ideal_dispatch.service.messages import Closed
-from ideal_dispatch.service.record.chain import canonical
-from ideal_dispatch.service.record.transaction import ClosureRow, Transaction
+from ideal_dispatch.service.record.rows import ClosureRow, canonical
+from ideal_dispatch.service.record.transaction import Transaction
 
 log = logging.getLogger(__name__)
 
@@ -97,7 +98,7 @@ def close(
     if len(known) >= MOST:
         raise InputError(f"{MOST} closures are known; delete those that are not needed first")
     row = ClosureRow(id, canonical({**shape, "at": moment_text(tx.now)}), since, until)
-    tx.put_closure(row)
+    tx.put(row)
     tx.log("closure", "", {"closed": id, "actor": shape["by"]})
     return row
 
@@ -107,7 +108,7 @@ def end(tx: Transaction, id: str, actor: str) -> bool:  # noqa: A002
     row = next((row for row in tx.closures() if row.id == id), None)
     if row is None:
         return False
-    tx.put_closure(ClosureRow(row.id, row.shape, row.since, row.until, tx.now))
+    tx.put(replace(row, ended_at=tx.now))
     tx.log("closure", "", {"ended": id, "actor": actor})
     return True
 

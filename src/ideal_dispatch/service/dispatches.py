@@ -24,17 +24,10 @@ from ideal_dispatch.service.messages import (
     IncidentLocation,
     KnownWeather,
 )
-from ideal_dispatch.service.record import tables
-from ideal_dispatch.service.record.chain import canonical
+from ideal_dispatch.service.record import rows
 from ideal_dispatch.service.record.database import Database, Job
-from ideal_dispatch.service.record.transaction import (
-    AdviceRow,
-    ClosureRow,
-    State,
-    Transaction,
-    changing,
-    released,
-)
+from ideal_dispatch.service.record.rows import AdviceRow, ClosureRow, canonical
+from ideal_dispatch.service.record.transaction import State, Transaction, changing
 from ideal_dispatch.service.units import THERE, Unit
 
 log = logging.getLogger(__name__)
@@ -49,7 +42,7 @@ _EVERY_US = SECOND
 _MOVED_S = 10.0  # an expected arrival that moved so far is news
 _AT_ONCE = 10
 _UNDER_WAY = [{"code": "under_way", "values": {}}]
-INSIDE = ("said", "second_at", "sent_at")  # of a view: for the next look, not for clients
+_INSIDE = ("said", "second_at", "sent_at")  # of a view: for the next look, not for clients
 
 
 def begun(tx: Transaction, row: AdviceRow, answer: Mapping[str, Any]) -> AdviceRow:
@@ -89,34 +82,37 @@ def ended(tx: Transaction, row: AdviceRow, now: int) -> AdviceRow:
     return replace(row, state="ended", view=canonical(view), ended_at=now, due_at=None)
 
 
-def plain(row: AdviceRow) -> dict[str, Any]:
-    """A dispatch for the API."""
-    view = json.loads(row.view or "{}")
-    return {name: value for name, value in view.items() if name not in INSIDE}
+def plain(row: AdviceRow) -> dict[str, Any] | None:
+    """A dispatch for the API; None where the advice became none."""
+    return None if row.view is None else shown_fields(json.loads(row.view))
 
 
-def shown(connection: Connection, clock: ClockTable) -> list[AdviceRow]:
+def shown_fields(view: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a view that are for clients."""
+    return {name: value for name, value in view.items() if name not in _INSIDE}
+
+
+def shown(state: State) -> list[AdviceRow]:
     """Dispatches that run, and those that ended within the last hour, newest first."""
-    since, table = State(connection, clock).now - SHOWN_US, tables.advice
+    table = rows.advice
     query = (
         sa.select(table)
         .where(table.c.view.is_not(None))
-        .where(sa.or_(table.c.due_at.is_not(None), table.c.ended_at > since))
+        .where(sa.or_(table.c.due_at.is_not(None), table.c.ended_at > state.now - SHOWN_US))
         .order_by(table.c.asked_at.desc())
     )
-    return [AdviceRow(**row._mapping) for row in connection.execute(query)]
+    return [AdviceRow(**row._mapping) for row in state.connection.execute(query)]
 
 
-def wake(connection: Connection, units: Sequence[str], now: int) -> None:
+def wake(state: State, units: Sequence[str]) -> None:
     """Look at dispatches of these units at once: they do something else now."""
-    table = tables.advice
-    if units:
-        connection.execute(
-            sa.update(table)
-            .where(table.c.due_at > now)
-            .where(sa.or_(table.c.primary_unit.in_(units), table.c.second_unit.in_(units)))
-            .values(due_at=now)
-        )
+    table = rows.advice
+    state.connection.execute(
+        sa.update(table)
+        .where(table.c.due_at > state.now)
+        .where(sa.or_(table.c.primary_unit.in_(units), table.c.second_unit.in_(units)))
+        .values(due_at=state.now)
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,32 +127,24 @@ class DispatchFollower:
 
     def look(self, job: Job) -> int:
         """Look at those that are due; how many there were."""
-        if not self.database.read(self._any_due, job):
-            return 0
         due = self.database.write(self._claim, job, durable=False)
         for id_ in due:
             picture = self.database.read(partial(self._picture, id_), job)
             if picture is None:
                 continue
-            state_now, row, followed, closed = picture
+            now, row, followed, closed = picture
             found = None
             if followed is not None and not _over(followed):
                 with job.doing("deciding"):
-                    weather = self.weather(state_now).weather
-                    found = self.engine.reassesser.reassess(followed, closed, weather, state_now)
+                    weather = self.weather(now).weather
+                    found = self.engine.reassesser.reassess(followed, closed, weather, now)
             change = partial(self._change, row, followed, found)
-            self.database.write(lambda c, do=change: changing(c, self.clock, do), job)  # type: ignore[misc]
+            self.database.write(partial(changing, clock=self.clock, change=change), job)
         return len(due)
 
-    def _any_due(self, connection: Connection) -> bool:
-        due_at, now = tables.advice.c.due_at, State(connection, self.clock).now
-        return (
-            connection.execute(sa.select(due_at).where(due_at <= now).limit(1)).first() is not None
-        )
-
     def _claim(self, connection: Connection) -> list[str]:
-        """Those that no other worker looks at for now."""
-        table, now = tables.advice, State(connection, self.clock).now
+        """Dispatches that are due, and that no other worker looks at for now."""
+        table, now = rows.advice, State(connection, self.clock).now
         due = (
             sa.select(table.c.id)
             .where(table.c.due_at <= now)
@@ -164,7 +152,7 @@ class DispatchFollower:
             .limit(_AT_ONCE)
             .with_for_update(skip_locked=True)
         )
-        found = [row.id for row in connection.execute(due)]
+        found = list(connection.execute(due).scalars())
         if found:
             every = max(self.clock.speed, 1.0) * _EVERY_US
             later = sa.update(table).where(table.c.id.in_(found)).values(due_at=now + round(every))
@@ -197,13 +185,13 @@ class DispatchFollower:
         if followed is None or _over(followed):
             second = tx.unit(row.second_unit or "")
             if second is not None and second.free and second.promised_to == row.call_id:
-                tx.put_unit(released(second))
-            tx.put_advice(ended(tx, row, tx.now))
+                tx.put(second.released)
+            tx.put(ended(tx, row, tx.now))
             return
         before = json.loads(row.view or "{}")
         after = _view(before, followed, found, tx)
         if _is_news(before, after):
-            tx.put_advice(replace(row, view=canonical(after)))
+            tx.put(replace(row, view=canonical(after)))
             body: dict[str, Any] = {"id": row.id, "dispatch": after, "actor": "service"}
             if found is not None:
                 body["starts"] = found["starts"]

@@ -7,59 +7,43 @@ past reads the rows up to that task's by itself: nothing is lost or sent twice.
 import asyncio
 import json
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy import Connection
 
-from ideal_dispatch.service.clock import ClockTable
+from ideal_dispatch.service import dispatches
 from ideal_dispatch.service.closures import ClosureLayer
-from ideal_dispatch.service.dispatches import INSIDE
 from ideal_dispatch.service.errors import RecordUnavailableError
-from ideal_dispatch.service.record import tables
-from ideal_dispatch.service.record.chain import LogRow
+from ideal_dispatch.service.record import rows
+from ideal_dispatch.service.record.rows import LogRow
 from ideal_dispatch.service.record.transaction import State
-from ideal_dispatch.service.units import Unit
 
 log = logging.getLogger(__name__)
 
-PING_S = 5.0
-LOOK_S = 0.25
-"""Between two looks at what other workers wrote; this worker's own rows wake the task."""
-
+_PING_S = 5.0
+_LOOK_S = 0.25  # between looks at what other workers wrote; this worker's own rows wake the task
 _PAGE = 200
 _BEHIND = 500  # messages a stream may be behind
 _MOST = 200  # streams
 _UNREAD = ("service", "prune", "clock")  # kinds of rows that no read shows
 
 
-@dataclass(frozen=True, slots=True)
-class Batch:
-    """Messages of some rows of the log: ``last`` is the number of the last one."""
-
-    last: int
-    messages: tuple[bytes, ...]
-
-
 class EventStreams:
-    """The streams of one worker. ``ask`` does work on the database, ``told`` hears of each row."""
+    """The streams of one worker; ``read`` looks at the state in a thread."""
 
     def __init__(
         self,
-        ask: Callable[[Callable[[Connection], Any]], Awaitable[Any]],
-        clock: ClockTable,
+        read: Callable[[Callable[[State], Any]], Awaitable[Any]],
         closures: ClosureLayer,
         stale_s: float,
     ) -> None:
-        self._ask, self._clock, self._closures = ask, clock, closures
-        self._stale_s = stale_s
+        self._read, self._closures, self._stale_s = read, closures, stale_s
         self._streams: set[asyncio.Queue[bytes | None]] = set()
         self._last: int | None = None  # the row that all streams have seen
-        self._seen: dict[str, int] = {}  # when each unit was seen, as all streams know it
+        self._seen: dict[str, int | None] = {}  # when each unit was seen, as all streams know it
         self._woken, self._closed = asyncio.Event(), False
 
     @property
@@ -79,23 +63,17 @@ class EventStreams:
         """Hand out new rows without end."""
         while True:
             try:
-                if self._last is None:
-                    self._last = await self._ask(lambda c: State(c, self._clock).number)
-                batch = await self._ask(lambda c: self._after(c, self._last or 0))
-                for message in batch.messages:
+                last, messages = await self._read(self._new)
+                for message in messages:
                     self._send(message)
-                self._last = batch.last
-                if self._streams:
-                    moved = await self._ask(self._moved)
-                    if moved is not None:
-                        self._send(moved)
+                self._last = last  # after that: a stream that begins reads up to here by itself
             except RecordUnavailableError as error:
                 log.debug("events: %s", error)
             except Exception:  # a row that makes no sense must not end the task
                 log.exception("events: unexpected")
                 self._last = None
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._woken.wait(), LOOK_S)
+                await asyncio.wait_for(self._woken.wait(), _LOOK_S)
             self._woken.clear()
 
     def publish(self, kind: str, data: Any) -> None:
@@ -109,24 +87,26 @@ class EventStreams:
             yield b": waiting for the database\n\n"
             await asyncio.sleep(1.0)
         self._streams.add(mine)
-        end = self._last or 0
+        number = end = self._last or 0
+        if after is not None:
+            number = after
         try:
             yield b"retry: 2000\n: welcome\n\n"
-            while after is not None and after < end:
-                batch = await self._ask(partial(self._after, number=after, end=end))
-                for message in batch.messages:
+            while number < end:
+                look = partial(self._after, number=number, end=end)
+                number, messages = await self._read(look)
+                for message in messages:
                     yield message
-                after = max(batch.last, after + 1)
             while True:
                 try:
-                    message = await asyncio.wait_for(mine.get(), PING_S)
+                    message = await asyncio.wait_for(mine.get(), _PING_S)
                 except TimeoutError:
                     message = b": ping\n\n"
                 if message is None:
                     return
                 yield message
         except RecordUnavailableError:
-            return  # the client connects again, and goes on where it was
+            return  # the client connects again, and resumes where it was
         finally:
             self._streams.discard(mine)
 
@@ -144,65 +124,51 @@ class EventStreams:
             else:
                 queue.put_nowait(message)
 
-    def _after(self, connection: Connection, number: int, end: int | None = None) -> Batch:
-        """The messages of the next rows of the log."""
-        query = sa.select(tables.log).where(tables.log.c.number > number)
-        if end is not None:
-            query = query.where(tables.log.c.number <= end)
-        query = query.order_by(tables.log.c.number).limit(_PAGE)
-        rows = [LogRow(**row._mapping) for row in connection.execute(query)]
-        if not rows:
-            return Batch(number if end is None else end, ())
-        state, messages = State(connection, self._clock), list[bytes]()
-        for row in rows:
-            messages += self._messages(row, state)
-        return Batch(rows[-1].number, tuple(messages))
+    def _new(self, state: State) -> tuple[int, list[bytes]]:
+        """Messages of new rows, and of units that were seen elsewhere since the last look."""
+        number = state.number if self._last is None else self._last
+        number, messages = self._after(state, number)
+        if self._streams:
+            units = {unit.id: unit for unit in state.units()}
+            seen = {id_: unit.seen_at for id_, unit in units.items()}
+            moved = [id_ for id_, at in seen.items() if at and self._seen.get(id_) != at]
+            self._seen = seen
+            plain = [units[id_].plain(state.now, self._stale_s) for id_ in moved]
+            messages += [_message("units", plain)] if plain else []
+        return number, messages
 
-    def _messages(self, row: LogRow, state: State) -> list[bytes]:
+    def _after(self, state: State, number: int, end: int | None = None) -> tuple[int, list[bytes]]:
+        """The number of the last of the next rows of the log, and their messages."""
+        table = rows.log
+        query = sa.select(table).where(table.c.number > number)
+        if end is not None:
+            query = query.where(table.c.number <= end)
+        query = query.order_by(table.c.number).limit(_PAGE)
+        found = [LogRow(**row._mapping) for row in state.connection.execute(query)]
+        if not found:
+            return (number if end is None else end), []
+        units = {unit.id: unit.plain(state.now, self._stale_s) for unit in state.units()}
+        messages = [message for row in found for message in self._messages(row, state, units)]
+        return found[-1].number, messages
+
+    def _messages(self, row: LogRow, state: State, units: dict[str, dict[str, Any]]) -> list[bytes]:
         """What a row says: units that it changed, without a number, and then itself."""
         if row.kind in _UNREAD:
             return []
-        body = row.content
-        ids = [*body.get("changes", {}).get("unit", {})]
-        units = _plain_units(state, ids, self._stale_s) if ids else []
-        if row.kind == "units":
-            return [_message("units", units, row.number)]
-        messages = [_message("units", units)] if units else []
-        data: Any
-        match row.kind:
-            case "recommendation":
-                data = body["answer"]
-            case "dispatch":
-                data = {k: v for k, v in body["dispatch"].items() if k not in INSIDE}
-            case "closure":
-                known = state.closures()
-                data = [self._closures.plain(one, state.now) for one in known]
-            case _:
-                data = {name: value for name, value in body.items() if name != "changes"}
-        kind = {"closure": "closures"}.get(row.kind, row.kind)
-        return [*messages, _message(kind, data, row.number)]
-
-    def _moved(self, connection: Connection) -> bytes | None:
-        """Units that were seen somewhere else since the last look; all at the first one."""
-        table = tables.unit
-        found = connection.execute(sa.select(table.c.id, table.c.seen_at))
-        seen = {row.id: row.seen_at for row in found if row.seen_at is not None}
-        moved = [id_ for id_, at in seen.items() if self._seen.get(id_) != at]
-        self._seen = seen
-        if not moved:
-            return None
-        state = State(connection, self._clock)
-        return _message("units", _plain_units(state, sorted(moved), self._stale_s))
-
-
-def _plain_units(state: State, ids: Sequence[str], stale_s: float) -> list[dict[str, Any]]:
-    table = tables.unit
-    query = sa.select(table).where(table.c.id.in_(ids)).order_by(table.c.id)
-    known = {row.id: Unit(**row._mapping) for row in state.connection.execute(query)}
-    return [
-        known[one].plain(state.now, stale_s) if one in known else {"id": one, "gone": True}
-        for one in ids
-    ]
+        body, kind = row.content, row.kind
+        changed = body.pop("changes", {})
+        plain = [units.get(id_, {"id": id_, "gone": True}) for id_ in changed.get("unit", ())]
+        if kind == "units":
+            return [_message("units", plain, row.number)]
+        data: Any = body
+        if kind == "recommendation":
+            data = body["answer"]
+        elif kind == "dispatch":
+            data = dispatches.shown_fields(body["dispatch"])
+        elif kind == "closure":
+            kind, data = "closures", [self._closures.plain(o, state.now) for o in state.closures()]
+        before = [_message("units", plain)] if plain else []
+        return [*before, _message(kind, data, row.number)]
 
 
 def _message(kind: str, data: Any, number: int | None = None) -> bytes:

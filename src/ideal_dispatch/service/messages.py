@@ -86,15 +86,14 @@ class Advice:
 
     ``fields`` are those of the API. ``primary`` is the unit that goes first, where one is known,
     and ``chosen`` says that we chose it. ``second`` is the unit to send, None where none goes.
-    ``equals`` are, for each of these units that stands at its station, other free units of the
-    same station that are as good: if one was taken meanwhile, the next of them goes.
+    It ``needs`` the units that it chose to be free still when it is recorded.
     """
 
     fields: Mapping[str, Any]
     primary: str | None = None
     chosen: bool = False
     second: str | None = None
-    equals: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    needs: tuple[str, ...] = ()
 
     @property
     def decision(self) -> str:

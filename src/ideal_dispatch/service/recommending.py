@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 from uuid import uuid4
 
+import sqlalchemy as sa
 from sqlalchemy import Connection
 
 from ideal_dispatch.service import logs
@@ -15,18 +16,12 @@ from ideal_dispatch.service.deciding.adviser import no_advice
 from ideal_dispatch.service.deciding.engine import Engine
 from ideal_dispatch.service.errors import ConflictError
 from ideal_dispatch.service.messages import Advice, Call, Closed, KnownWeather, Picture
-from ideal_dispatch.service.record.chain import canonical
+from ideal_dispatch.service.record import rows
 from ideal_dispatch.service.record.database import Database, Job
-from ideal_dispatch.service.record.transaction import (
-    AdviceRow,
-    ClosureRow,
-    State,
-    Transaction,
-    changing,
-    released,
-)
-from ideal_dispatch.service.unit_news import HELD_US, log_lost_promise
-from ideal_dispatch.service.units import Unit
+from ideal_dispatch.service.record.rows import AdviceRow, ClosureRow, canonical
+from ideal_dispatch.service.record.transaction import State, Transaction, changing
+from ideal_dispatch.service.unit_news import log_lost_promise
+from ideal_dispatch.service.units import HELD_US, Unit
 
 _TRIES = 4  # to decide, where other calls get the unit meanwhile
 
@@ -35,10 +30,6 @@ PASSING = frozenset((
     "last_unit_promised", "units_unknown", "record_unavailable", "unknown_unit",
 ))  # fmt: skip
 """Why there was no advice, where there may be one a moment later."""
-
-_COLUMNS = (
-    "id", "call_id", "revision", "state", "asked_at", "expires_at", "reply",
-)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,12 +46,17 @@ class Question:
     began: float
 
 
-class _Taken(Exception):  # noqa: N818
-    """Units of an advice that other calls got meanwhile, by unit."""
+class _TakenError(Exception):
+    """Units of an advice that other calls got meanwhile; None for those that are gone."""
 
-    def __init__(self, calls: Mapping[str, str]) -> None:
-        super().__init__(", ".join(calls))
-        self.calls = calls
+    def __init__(self, units: Mapping[str, Unit | None]) -> None:
+        each = (
+            f"{id_} is {'gone' if unit is None else unit.status.replace('_', ' ')}"
+            if unit is None or unit.promised_to is None
+            else f"{id_} was just promised to call {unit.promised_to}"
+            for id_, unit in units.items()
+        )
+        super().__init__("; ".join(each))
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,14 +78,10 @@ class Recommender:
         which looks at the units again. Where another call got one, it is decided once more.
         """
         logs.call_id.set(question.call.call_id)
-        for turn in range(1, _TRIES + 1):
-            picture, before = self.look(question, job)
-            if (
-                before is not None
-                and before.digest == question.digest
-                and _stands(before, picture.now)
-            ):
-                return public(before)
+        for _ in range(_TRIES):
+            picture, before = self._look(question, job)
+            if before is not None and _stands(before, question, picture.now):
+                return before.public()
             call = question.call
             if question.content["received_at"] is None:
                 call = replace(call, received_at=moment(picture.now))
@@ -98,12 +90,11 @@ class Recommender:
                 advice = self.engine.adviser.advise(call, picture, weather, decide_by)
             try:
                 return self.record(question, advice, picture.now, job)
-            except _Taken as taken:
-                calls = taken.calls
-            if turn == _TRIES or time.monotonic() >= decide_by:
+            except _TakenError as error:
+                words = f"{error}; ask again"
+            if time.monotonic() >= decide_by:
                 break
-        words = "; ".join(f"{unit} was just taken by {by}" for unit, by in calls.items())
-        refused = self.refusal(question, "last_unit_promised", f"{words}; ask again")
+        refused = self.refusal(question, "last_unit_promised", words)
         return self.record(question, refused, picture.now, job)
 
     def record(self, question: Question, advice: Advice, asked_at: int, job: Job) -> dict[str, Any]:
@@ -128,9 +119,9 @@ class Recommender:
             question.id, question.call.call_id, 0, question.key, question.digest,
             self._text(question, advice, now), now, now + round(self.expiry_s * SECOND),
         )  # fmt: skip
-        return public(row) | {"state": "unrecorded"}
+        return row.public() | {"state": "unrecorded"}
 
-    def look(self, question: Question, job: Job) -> tuple[Picture, AdviceRow | None]:
+    def _look(self, question: Question, job: Job) -> tuple[Picture, AdviceRow | None]:
         """The state to decide on, and the last answer to the same request."""
 
         def read(connection: Connection) -> tuple[Picture, AdviceRow | None]:
@@ -153,96 +144,32 @@ class Recommender:
                 "key_used", f"call {call_id!r}: this idempotency key came with another body; use "
                 "a new key for a new revision",
             )  # fmt: skip
-        if same and _stands(same[-1], tx.now):
-            return public(same[-1])
-        state = "open"
-        if any(row.asked_at > asked_at for row in earlier):  # that was asked later
-            state = "superseded"
-        advice = advice if question.simulated else self._held(tx, units, question, advice)
+        if same and _stands(same[-1], question, tx.now):
+            return same[-1].public()
+        taken = {id_: units.get(id_) for id_ in advice.needs}
+        taken = {id_: unit for id_, unit in taken.items() if not _free(unit, call_id, tx.now)}
+        if taken and not question.simulated:
+            raise _TakenError(taken)
+        last = all(row.asked_at <= asked_at for row in earlier)
         row = AdviceRow(
             question.id, call_id, 1 + max((row.revision for row in earlier), default=0),
             question.key, question.digest, self._text(question, advice, asked_at), asked_at,
-            asked_at + round(self.expiry_s * SECOND), state,  # type: ignore[arg-type]
+            asked_at + round(self.expiry_s * SECOND), "open" if last else "superseded",
         )  # fmt: skip
-        lost: list[Unit] = []
-        if state == "open":
+        lost = None
+        if last:
             for old in earlier:
                 if old.state == "open":
-                    tx.put_advice(replace(old, state="superseded"))
+                    tx.put(replace(old, state="superseded"))
             if not question.simulated:
-                lost = self._promise(tx, units, question, advice, row)
-        tx.put_advice(row)
-        made = public(row)
+                lost = _promise(tx, units, advice, row)
+        tx.put(row)
+        made = row.public()
         body = {"request": question.content, "actor": question.actor, "answer": made}
         tx.log("recommendation", call_id, body)
-        for unit in lost:
-            log_lost_promise(tx, unit, "sent", call_id)
+        if lost is not None:
+            log_lost_promise(tx, lost, "sent", call_id)
         return made
-
-    def _held(
-        self, tx: Transaction, units: Mapping[str, Unit], question: Question, advice: Advice
-    ) -> Advice:
-        """The advice on units that are still free: equals of the same station in their place."""
-        call_id = question.call.call_id
-        assumed = advice.primary in advice.equals  # the CAD named the depot alone
-        chosen = advice.primary if advice.chosen or assumed else None
-        needed = [one for one in (chosen, advice.second) if one is not None]
-        used, taken = set(needed), dict[str, str]()
-        fields = advice.fields
-        for id_ in needed:
-            if _free(units.get(id_), call_id, tx.now):
-                continue
-            equals = (one for one in advice.equals.get(id_, ()) if one not in used)
-            other = next((one for one in equals if _free(units.get(one), call_id, tx.now)), None)
-            if other is None and id_ == chosen and not advice.chosen:
-                continue  # it goes all the same
-            if other is None:
-                unit = units.get(id_)
-                by = "nobody: it is gone" if unit is None else unit.promised_to or unit.status
-                taken[id_] = f"call {by}" if unit is not None and unit.promised_to else str(by)
-                continue
-            used.add(other)
-            role = "primary" if id_ == chosen else "second"
-            headline = str(fields["headline"]).replace(id_, other)
-            fields = {**fields, "headline": headline, role: {**fields[role], "unit": other}}
-            primary, second = advice.primary, advice.second
-            primary, second = (other, second) if role == "primary" else (primary, other)
-            advice = replace(advice, fields=fields, primary=primary, second=second)
-        if taken:
-            raise _Taken(taken)
-        return advice
-
-    def _promise(
-        self, tx: Transaction, units: dict[str, Unit], question: Question, advice: Advice,
-        row: AdviceRow,
-    ) -> list[Unit]:  # fmt: skip
-        """Hold the units of a new advice, release those of the one before; units others lost."""
-        call_id, lost = row.call_id, list[Unit]()
-        after: dict[str, Unit] = {}
-        for unit in units.values():
-            mine = unit.promised_to == call_id and unit.promise in ("advised", "sent")
-            if mine and unit.id != (None if advice.chosen else advice.primary):
-                after[unit.id] = released(unit)
-        first = units.get(advice.primary or "")
-        if first is not None and not advice.chosen:  # the CAD sends it, whoever counted on it
-            if first.held_by_other(call_id, tx.now):
-                lost.append(first)
-            if not (first.promised_to == call_id and first.promise in ("accepted", "sent")):
-                after[first.id] = replace(
-                    first, promised_to=call_id, promise="sent", promised_until=tx.now + HELD_US
-                )
-        for id_ in (advice.primary if advice.chosen else None, advice.second):
-            if id_ is None:
-                continue
-            unit = after.get(id_, units[id_])
-            if not (unit.promised_to == call_id and unit.promise == "accepted"):
-                after[id_] = replace(
-                    unit, promised_to=call_id, promise="advised", promised_until=row.expires_at
-                )
-        for unit in after.values():
-            if unit != units[unit.id]:
-                tx.put_unit(unit)
-        return lost
 
     def _text(self, question: Question, advice: Advice, asked_at: int) -> str:
         """The answer as it is kept: all but what columns say."""
@@ -260,23 +187,45 @@ class Recommender:
         })  # fmt: skip
 
 
-def public(row: AdviceRow) -> dict[str, Any]:
-    """An advice as the API gives it."""
-    return {
-        "id": row.id,
-        "call_id": row.call_id,
-        "revision": row.revision,
-        "state": row.state,
-        "asked_at": moment_text(row.asked_at),
-        "expires_at": moment_text(row.expires_at),
-        "reply": None if row.reply is None else json.loads(row.reply),
-        **json.loads(row.answer),
-    }
+def _promise(
+    tx: Transaction, units: Mapping[str, Unit], advice: Advice, row: AdviceRow
+) -> Unit | None:
+    """Hold the units of a new advice and release those of the one before.
+
+    The CAD's primary goes, whoever counted on it: it is returned where another call loses it.
+    """
+    call_id, lost = row.call_id, None
+    first = None if advice.chosen else units.get(advice.primary or "")
+    after = {
+        unit.id: unit.released for unit in units.values()
+        if unit.promised_to == call_id and unit.promise != "accepted" and unit is not first
+    }  # fmt: skip
+    if first is not None:
+        lost = first if first.held_by_other(call_id, tx.now) else None
+        if not (first.promised_to == call_id and first.promise in ("accepted", "sent")):
+            until = tx.now + HELD_US
+            after[first.id] = replace(
+                first, promised_to=call_id, promise="sent", promised_until=until
+            )
+    for id_ in (advice.primary if advice.chosen else None, advice.second):
+        unit = None if id_ is None else units[id_]
+        if unit is not None and not (unit.promised_to == call_id and unit.promise == "accepted"):
+            until = row.expires_at
+            after[unit.id] = replace(
+                unit, promised_to=call_id, promise="advised", promised_until=until
+            )
+    for unit in after.values():
+        if unit != units[unit.id]:
+            tx.put(unit)
+    return lost
 
 
-def answer_of(recommendation: Mapping[str, Any]) -> dict[str, Any]:
-    """What :class:`AdviceRow` keeps as the answer of a recommendation of the API."""
-    return {name: value for name, value in recommendation.items() if name not in _COLUMNS}
+def latest(state: State, limit: int) -> list[AdviceRow]:
+    """The latest advice, newest first."""
+    table = rows.advice
+    query = sa.select(table).order_by(table.c.asked_at.desc(), table.c.revision.desc())
+    found = state.connection.execute(query.limit(limit))
+    return [AdviceRow(**row._mapping) for row in found]
 
 
 def new_id() -> str:
@@ -288,10 +237,10 @@ def _free(unit: Unit | None, call_id: str, now: int) -> bool:
     return unit is not None and unit.free and not unit.held_by_other(call_id, now)
 
 
-def _stands(row: AdviceRow, now: int) -> bool:
-    """Whether it is still the answer: not once it expired, nor where its cause may pass."""
+def _stands(row: AdviceRow, question: Question, now: int) -> bool:
+    """Whether it still answers the request: not once it expired, nor where its cause may pass."""
     answer = json.loads(row.answer)
     codes = [reason["code"] for reason in answer["degraded"]][:1]
     may_pass = PASSING | {"unreachable"} if answer["made_with"].get("closures") else PASSING
     passing = answer["decision"] == "no_advice" and not may_pass.isdisjoint(codes)
-    return not passing and now < row.expires_at
+    return row.digest == question.digest and now < row.expires_at and not passing

@@ -1,18 +1,19 @@
-"""What a dispatcher answers: accept or override an advice, or change a running dispatch."""
+"""What a dispatcher answers: accept or override an advice, or change a running dispatch.
+
+The first reply to an advice is final. What no longer holds is refused, and changes nothing.
+"""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 from ideal_dispatch.service.clock import moment_text
 from ideal_dispatch.service.dispatches import begun, ended
 from ideal_dispatch.service.errors import ConflictError
-from ideal_dispatch.service.recommending import public
-from ideal_dispatch.service.record.chain import canonical
-from ideal_dispatch.service.record.transaction import AdviceRow, Transaction, released
-from ideal_dispatch.service.unit_news import HELD_US
-from ideal_dispatch.service.units import Promise, Unit
+from ideal_dispatch.service.record.rows import AdviceRow, canonical
+from ideal_dispatch.service.record.transaction import Transaction
+from ideal_dispatch.service.units import HELD_US, Promise, Unit
 
 
 def reply(
@@ -21,87 +22,69 @@ def reply(
     said: Mapping[str, Any],
     actor: str,
 ) -> dict[str, Any] | None:
-    """The recommendation with the reply to it; None where there is no such recommendation.
-
-    The first reply to an advice is final. What no longer holds is refused, and changes nothing.
-    """
+    """The recommendation with the reply to it; None where there is no such recommendation."""
     row = tx.advice(id)
     if row is None:
         return None
     given = {**said, "by": actor, "at": moment_text(tx.now)}
     if said["action"] in ("accept", "override"):
-        return _first(tx, row, given)
-    return _later(tx, row, given)
+        return _to_advice(tx, row, given)
+    return _to_dispatch(tx, row, given)
 
 
-def _first(tx: Transaction, row: AdviceRow, given: dict[str, Any]) -> dict[str, Any]:
+def _to_advice(tx: Transaction, row: AdviceRow, given: dict[str, Any]) -> dict[str, Any]:
     """Accept or override an advice."""
-    if row.reply is not None:
-        before = json.loads(row.reply)
-        if _same(before, given):
-            return public(row)
+    before, answer = json.loads(row.reply or "null"), json.loads(row.answer)
+    if before is not None and _same(before, given):
+        return row.public()
+    if before is not None:
         words = f"{before['by']} answered this advice already: {before['action']}"
         raise ConflictError("answered", words, reply=before)
-    answer = json.loads(row.answer)
     if row.state == "superseded":
         raise ConflictError("superseded", f"call {row.call_id!r} has a newer advice; answer that")
     if row.expires_at <= tx.now:
-        raise ConflictError(
-            "expired",
-            f"the advice for call {row.call_id!r} expired at {moment_text(row.expires_at)}; let "
-            "the CAD ask again",
-        )
+        words = f"the advice for call {row.call_id!r} expired at {moment_text(row.expires_at)}"
+        raise ConflictError("expired", f"{words}; let the CAD ask again")
     if answer["decision"] == "no_advice":
         raise ConflictError("no_advice", "there is no advice to answer")
-    accepted = given["action"] == "accept"
-    used = _used(answer)
-    if accepted and not answer["simulated"]:
-        row = _accept(tx, row, answer, used, given)
-    else:
-        state = "accepted" if accepted else "overridden"
-        row = replace(row, reply=canonical(given), state=state)  # type: ignore[arg-type]
-        if not accepted:  # what an earlier advice on the call sent goes on
-            _release(tx, [one for one in used if one is not None], row.call_id, "advised")
-    tx.put_advice(row)
-    _log(tx, row)
-    return public(row)
 
-
-def _accept(
-    tx: Transaction,
-    row: AdviceRow,
-    answer: Mapping[str, Any],
-    used: Sequence[str | None],
-    given: Mapping[str, Any],
-) -> AdviceRow:
-    """Promise the units, and begin to follow the dispatch where both are known by name."""
-    units = [_still_free(tx, id_, row.call_id) for id_ in used if id_ is not None]
-    for unit in units:
-        _send(tx, unit, row.call_id)
-    row = replace(row, reply=canonical(given), state="accepted")
     primary, second = answer["primary"], answer["second"]
-    if answer["decision"] != "send_second":
-        return row
-    both = [tx.unit(one["unit"]) if one["unit"] else None for one in (primary, second)]
-    if any(one is None or one.anonymous for one in both):
-        return row
-    for other in tx.of_call(row.call_id):  # a revision takes the place of the one before
-        if other.state == "running" and other.id != row.id:
-            over = ended(tx, other, tx.now)
-            if other.second_unit not in used:
-                _release(tx, [other.second_unit or ""], row.call_id)
-            tx.put_advice(over)
-    return begun(tx, row, answer)
+    sends_second = answer["decision"] == "send_second"
+    used = [primary["unit"]] if primary is not None and primary["chosen_by"] == "router" else []
+    used += [second["unit"]] if sends_second else []
+    used = [one for one in used if one is not None]
+    if given["action"] == "override":
+        for id_ in used:  # what an earlier advice on the call sent goes on
+            _release(tx, id_, row.call_id, "advised")
+        row = replace(row, reply=canonical(given), state="overridden")
+    else:
+        row = replace(row, reply=canonical(given), state="accepted")
+        if not answer["simulated"]:
+            for unit in [_still_free(tx, id_, row.call_id) for id_ in used]:
+                _send(tx, unit, row.call_id)
+            both = [tx.unit(one["unit"] or "") for one in (primary, second) if one is not None]
+            named = len(both) == 2 and not any(one is None or one.anonymous for one in both)
+            if sends_second and named:
+                _end_others(tx, row, used)
+                row = begun(tx, row, answer)
+    tx.put(row)
+    tx.log("reply", row.call_id, {
+        "id": row.id, "call_id": row.call_id, "state": row.state, "reply": given,
+    })  # fmt: skip
+    if row.view is not None:
+        body = {"id": row.id, "dispatch": json.loads(row.view), "actor": given["by"]}
+        tx.log("dispatch", row.call_id, body)
+    return row.public()
 
 
-def _later(tx: Transaction, row: AdviceRow, given: dict[str, Any]) -> dict[str, Any]:
+def _to_dispatch(tx: Transaction, row: AdviceRow, given: dict[str, Any]) -> dict[str, Any]:
     """Change a running dispatch: stand the second down, keep it, or send the proposed unit."""
     if row.view is None:
         raise ConflictError("ended", f"call {row.call_id!r} has no running dispatch")
     view = json.loads(row.view)
     before, question = view["reply"], view["question"]
     if before is not None and question is None and _same(before, given):
-        return public(row)
+        return row.public()
     if row.state != "running":
         raise ConflictError("ended", f"the dispatch of call {row.call_id!r} has ended")
     action, asked = given["action"], given.get("question")
@@ -115,43 +98,32 @@ def _later(tx: Transaction, row: AdviceRow, given: dict[str, Any]) -> dict[str, 
     if action == "stand_down":
         if view["state"] != "running":
             raise ConflictError("ended", "the second unit was stood down already")
-        _release(tx, [second or ""], row.call_id)
+        _release(tx, second, row.call_id)
         view["state"] = "stood_down"
     elif action == "send_one":
         if question["advice"] != "send_one" or question["unit"] is None:
             raise ConflictError("superseded", "no unit is proposed; the CAD may ask again")
         unit = _still_free(tx, question["unit"], row.call_id)
         _send(tx, unit, row.call_id)
-        second, view["state"] = unit.id, "running"
+        second, view["state"], view["second_at"] = unit.id, "running", tx.now
         view["second"] = {
             "unit": unit.id, "depot": unit.depot, "status": unit.status, "expected_s": None,
         }  # fmt: skip
-        view["second_at"] = tx.now
     view["reply"], view["question"], view["as_of"] = given, None, moment_text(tx.now)
     row = replace(row, view=canonical(view), second_unit=second, due_at=tx.now)
-    tx.put_advice(row)
+    tx.put(row)
     tx.log("dispatch", row.call_id, {"id": row.id, "dispatch": view, "actor": given["by"]})
-    return public(row)
+    return row.public()
 
 
-def _log(tx: Transaction, row: AdviceRow) -> None:
-    said = json.loads(row.reply or "null")
-    body = {"id": row.id, "call_id": row.call_id, "state": row.state, "reply": said}
-    tx.log("reply", row.call_id, body)
-    if row.view is not None:
-        view = json.loads(row.view)
-        tx.log("dispatch", row.call_id, {"id": row.id, "dispatch": view, "actor": said["by"]})
-
-
-def _used(answer: Mapping[str, Any]) -> list[str | None]:
-    """The units that an advice sends: the second, and the primary where we chose it."""
-    used: list[str | None] = []
-    primary = answer["primary"]
-    if primary is not None and primary["chosen_by"] == "router":
-        used.append(primary["unit"])
-    if answer["decision"] == "send_second":
-        used.append(answer["second"]["unit"])
-    return used
+def _end_others(tx: Transaction, row: AdviceRow, used: list[str]) -> None:
+    """End what runs for the call: a revision takes the place of the advice before."""
+    for other in tx.of_call(row.call_id):
+        if other.state == "running" and other.id != row.id:
+            over = ended(tx, other, tx.now)
+            if other.second_unit not in used:
+                _release(tx, other.second_unit, row.call_id)
+            tx.put(over)
 
 
 def _same(before: Mapping[str, Any], given: Mapping[str, Any]) -> bool:
@@ -177,13 +149,10 @@ def _send(tx: Transaction, unit: Unit, call_id: str) -> None:
     unit = replace(unit, promised_to=call_id, promise="accepted", promised_until=tx.now + HELD_US)
     if unit.anonymous:
         unit = replace(unit, status="dispatched", call_id=call_id, since=tx.now, status_at=tx.now)
-    tx.put_unit(unit)
+    tx.put(unit)
 
 
-def _release(
-    tx: Transaction, ids: Sequence[str], call_id: str, kind: Promise | None = None
-) -> None:
-    for id_ in ids:
-        unit = tx.unit(id_)
-        if unit is not None and unit.promised_to == call_id and kind in (None, unit.promise):
-            tx.put_unit(released(unit))
+def _release(tx: Transaction, id: str | None, call_id: str, kind: Promise | None = None) -> None:  # noqa: A002
+    unit = None if id is None else tx.unit(id)
+    if unit is not None and unit.promised_to == call_id and kind in (None, unit.promise):
+        tx.put(unit.released)

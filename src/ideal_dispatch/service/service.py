@@ -12,13 +12,10 @@ from dataclasses import asdict
 from functools import partial
 from typing import Any, TypeVar
 
-import sqlalchemy as sa
-from sqlalchemy import Connection
-
 from ideal_dispatch import __version__
 from ideal_dispatch.errors import IdealError, InputError
-from ideal_dispatch.service import closures, dispatches, replies
-from ideal_dispatch.service.admission import Admission, BusyError, Slot, StartingError
+from ideal_dispatch.service import closures
+from ideal_dispatch.service.admission import Admission, BusyError, StartingError
 from ideal_dispatch.service.clock import SECOND, moment_text
 from ideal_dispatch.service.closures import ClosureLayer
 from ideal_dispatch.service.decider import Decider, LateError
@@ -27,30 +24,16 @@ from ideal_dispatch.service.deciding.weather import WeatherPoll, weather_provide
 from ideal_dispatch.service.dispatches import DispatchFollower
 from ideal_dispatch.service.errors import ConflictError, RecordUnavailableError
 from ideal_dispatch.service.events import EventStreams
-from ideal_dispatch.service.messages import Call, CityFacts, RoadMap
+from ideal_dispatch.service.messages import CityFacts, RoadMap
 from ideal_dispatch.service.metrics import Metrics
-from ideal_dispatch.service.recommending import Question, Recommender, new_id, public
-from ideal_dispatch.service.record import tables
-from ideal_dispatch.service.record.chain import digest
+from ideal_dispatch.service.recommending import Question, Recommender, new_id
 from ideal_dispatch.service.record.database import Database, Job
 from ideal_dispatch.service.record.retention import prune
-from ideal_dispatch.service.record.transaction import (
-    AdviceRow,
-    State,
-    Transaction,
-    changing,
-    see_units,
-)
+from ideal_dispatch.service.record.rows import digest
+from ideal_dispatch.service.record.transaction import State, Transaction, changing, see_units
+from ideal_dispatch.service.requests import CountIn, RecommendationRequest, UnitInList
 from ideal_dispatch.service.settings import ServiceSettings
-from ideal_dispatch.service.tokens import TokenAuthenticator
-from ideal_dispatch.service.unit_news import (
-    DepotCount,
-    UnitNews,
-    UnitReader,
-    UpdateResult,
-    apply,
-    log_lost_promise,
-)
+from ideal_dispatch.service.unit_news import UnitReader, UpdateResult, report
 
 log = logging.getLogger(__name__)
 
@@ -70,7 +53,6 @@ class Service:
     def __init__(self, settings: ServiceSettings, engine: Engine) -> None:
         self.settings, self.engine = settings, engine
         self.metrics = Metrics()
-        self.authenticator = TokenAuthenticator(settings.tokens)
         self._deadline_s = settings.server.deadline_s
         self.database = Database(settings.database_url, timeout_s=self._deadline_s)
         self.admission = Admission(1 + settings.server.queue, lambda: engine.ready)
@@ -88,9 +70,7 @@ class Service:
         self._follower = DispatchFollower(*shared)
         self._decider = Decider(lambda _: self.metrics.hung.inc())
         self._threads = ThreadPoolExecutor(_THREADS, "database")
-        self._events = EventStreams(
-            self._read, settings.clock, self._layer, settings.units.position_stale_s
-        )
+        self._events = EventStreams(self.read, self._layer, settings.units.position_stale_s)
         self._answering: dict[tuple[str, str, str], asyncio.Task[dict[str, Any]]] = {}
         self._tasks: list[asyncio.Task[None]] = []
         self._database_up = True
@@ -116,7 +96,7 @@ class Service:
         if self.settings.audit.retention_days:
             self._tasks.append(asyncio.create_task(_forever(self._retain)))
         with suppress(RecordUnavailableError):
-            await self._write(partial(_note, what="started"))
+            await self.write(partial(_note, what="started"))
 
     async def stop(self) -> None:
         """End the streams and what runs in the background."""
@@ -125,7 +105,7 @@ class Service:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         with suppress(RecordUnavailableError):
-            await self._write(partial(_note, what="stopped"))
+            await self.write(partial(_note, what="stopped"))
         self._decider.close()
         self._threads.shutdown(wait=False, cancel_futures=True)
         self.engine.close()
@@ -135,43 +115,57 @@ class Service:
 
     async def recommend(
         self,
-        call: Call,
-        content: Mapping[str, Any],
+        request: RecommendationRequest,
         key: str | None,
         actor: str,
-        slot: Slot,
+        began: float | None = None,
         simulated: bool = False,
     ) -> dict[str, Any]:
-        """The answer to a request, within the deadline: advice, or why there is none."""
+        """The answer to a request, within the deadline: advice, or why there is none.
+
+        It ``began`` at a moment of :func:`time.monotonic`. The same request, sent again while it
+        is being answered, gets the same answer.
+        """
+        content = request.content()
         sum_ = digest(content)
         named = f"key:{key}" if key else f"body:{sum_}"
-        same = (call.call_id, named, sum_)
+        same = (request.call_id, named, sum_)
         running = self._answering.get(same)
         if running is None:
-            question = Question(call, content, named, sum_, actor, simulated, new_id(), slot.began)
-            running = asyncio.create_task(self._answer(question, slot.moved()))
+            began = time.monotonic() if began is None else began
+            question = Question(
+                request.call(), content, named, sum_, actor, simulated, new_id(), began
+            )
+            running = asyncio.create_task(self._answer(question))
             self._answering[same] = running
             running.add_done_callback(lambda _: self._answering.pop(same, None))
-        else:
-            slot.release()
         return await asyncio.shield(running)
 
-    async def _answer(self, question: Question, slot: Slot) -> dict[str, Any]:
+    async def _answer(self, question: Question) -> dict[str, Any]:
+        with self.admission.admit(question.actor):
+            made = await self._made(question)
+        self._events.wake()
+        if made["id"] == question.id:
+            self._observe(made, time.monotonic() - question.began)
+        else:
+            self.metrics.repeated.inc()
+        return made
+
+    async def _made(self, question: Question) -> dict[str, Any]:
         recommender, deadline_s = self.recommender, self._deadline_s
-        until = slot.began + deadline_s * (1.0 - _SEND_SHARE)
+        until = question.began + deadline_s * (1.0 - _SEND_SHARE)
         decide_by = until - min(_RECORD_S, _RECORD_SHARE * deadline_s)
         job = Job(decide_by)
         try:
             try:
-                made = await self._decider.run(
+                return await self._decider.run(
                     partial(recommender.answer, question, decide_by), job
                 )
             except LateError:
                 words = f"no decision within the {deadline_s:g} s there are"
-                refused = recommender.refusal(question, "late", words)
-                made = await self._database(
-                    lambda late: recommender.record(question, refused, self._now(late), late),
-                    until,
+                late = recommender.refusal(question, "late", words)
+                return await self._database(
+                    lambda job: recommender.record(question, late, self._now(job), job), until
                 )
         except (ConflictError, InputError):
             raise
@@ -179,21 +173,12 @@ class Service:
             log.warning("call %s: %s", question.call.call_id, error)
             self._database_up = False
             words = "the database does not answer, so no advice can be recorded; ask again"
-            refused = recommender.refusal(question, "record_unavailable", words)
-            made = recommender.unrecorded(question, refused)
+            code = "record_unavailable"
         except Exception as error:  # a surprise must not reach the caller as silence
             log.exception("call %s: unexpected", question.call.call_id)
             words = f"a fault of this program ({type(error).__name__}); it was logged"
-            refused = recommender.refusal(question, "internal_error", words)
-            made = recommender.unrecorded(question, refused)
-        finally:
-            slot.release()
-        self._events.wake()
-        if made["id"] == question.id:
-            self._observe(made, time.monotonic() - question.began)
-        else:
-            self.metrics.repeated.inc()
-        return made
+            code = "internal_error"
+        return recommender.unrecorded(question, recommender.refusal(question, code, words))
 
     def _now(self, job: Job) -> int:
         """The service's moment."""
@@ -208,112 +193,41 @@ class Service:
         extra = {name: made[name] for name in ("call_id", "decision", "revision")}
         log.info("answered", extra={**extra, "ms": round(1000 * seconds, 1), "codes": codes})
 
-    async def recommendations(self, limit: int) -> list[dict[str, Any]]:
-        """The latest, newest first."""
-        table = tables.advice
-        query = sa.select(table).order_by(table.c.asked_at.desc(), table.c.revision.desc())
-        rows = await self._read(lambda c: c.execute(query.limit(limit)).all())
-        return [public(AdviceRow(**row._mapping)) for row in rows]
-
-    async def recommendation(self, id: str) -> dict[str, Any] | None:  # noqa: A002
-        """One of them."""
-        row = await self._read(lambda c: State(c, self.settings.clock).advice(id))
-        return None if row is None else public(row)
-
-    async def reply(
-        self,
-        id: str,  # noqa: A002
-        said: Mapping[str, Any],
-        actor: str,
-    ) -> dict[str, Any] | None:
-        """The recommendation with a dispatcher's reply; None where there is none."""
-        made = await self._write(lambda tx: replies.reply(tx, id, said, actor))
-        if made is not None:
-            self.metrics.replies.labels(said["action"]).inc()
-        return made
-
     # --- units --------------------------------------------------------------------------
 
-    async def units(self) -> list[dict[str, Any]]:
-        """All units that were reported, by id."""
-        stale_s = self.settings.units.position_stale_s
-
-        def look(connection: Connection) -> list[dict[str, Any]]:
-            state = State(connection, self.settings.clock)
-            return [unit.plain(state.now, stale_s) for unit in state.units()]
-
-        return await self._read(look)
-
-    async def unit(self, id: str) -> dict[str, Any] | None:  # noqa: A002
-        """One of them."""
-
-        def look(connection: Connection) -> dict[str, Any] | None:
-            state = State(connection, self.settings.clock)
-            found = state.unit(id)
-            stale_s = self.settings.units.position_stale_s
-            return None if found is None else found.plain(state.now, stale_s)
-
-        return await self._read(look)
-
     async def update_units(
-        self, news: Sequence[UnitNews | DepotCount], actor: str
+        self, news: Sequence[UnitInList | CountIn], actor: str
     ) -> dict[str, Any]:
         """Take reports, all of them or none; what was older than what is known is ignored.
 
         What units do goes on record; where they are is written beside it, in bulk.
         """
 
-        def update(state: State) -> tuple[dict[str, Any], UpdateResult]:
+        def update(state: State) -> tuple[UpdateResult, bool]:
             before = {unit.id: unit for unit in state.units()}
-            return before, self._reader.update(before, news, state.now)
+            result = self._reader.update(before, news, state.now)
+            return result, bool(result.changed(before) or result.gone)
 
-        def change(tx: Transaction) -> UpdateResult:
-            before, result = update(tx)
-            changed = result.changed(before)
-            apply(tx, result, before)
-            if changed or result.gone:
-                tx.log("units", "", {"actor": actor})
-                ids = [*(unit.id for unit in changed), *result.gone]
-                dispatches.wake(tx.connection, ids, tx.now)
-            return result
-
-        before, result = await self._read(lambda c: update(State(c, self.settings.clock)))
-        if result.changed(before) or result.gone:
-            result = await self._write(change)
+        result, changes = await self.read(update)
+        if changes:
+            result = await self.write(partial(report, reader=self._reader, news=news, actor=actor))
         seen = list(result.after.values())
         if seen:
             await self._database(
-                lambda job: self.database.write(lambda c: see_units(c, seen), job, durable=False)
+                lambda job: self.database.write(
+                    lambda connection: see_units(connection, seen), job, durable=False
+                )
             )
         ignored = result.ignored
         return {"taken": len(news) - len({one["id"] for one in ignored}), "ignored": ignored}
-
-    async def delete_unit(self, id: str, actor: str) -> bool:  # noqa: A002
-        """Let go of a unit that is no longer of the fleet; whether it was known."""
-
-        def change(tx: Transaction) -> bool:
-            unit = tx.unit(id)
-            if unit is None:
-                return False
-            tx.delete_unit(id)
-            tx.log("units", "", {"actor": actor})
-            if unit.promised(tx.now):
-                log_lost_promise(tx, unit, "gone")
-            dispatches.wake(tx.connection, [id], tx.now)
-            return True
-
-        return await self._write(change)
 
     # --- closures -----------------------------------------------------------------------
 
     async def closures(self) -> list[dict[str, Any]]:
         """Closures that are in force or will be, the oldest first."""
-
-        def look(connection: Connection) -> list[dict[str, Any]]:
-            state = State(connection, self.settings.clock)
-            return [self._layer.plain(row, state.now) for row in state.closures()]
-
-        return await self._read(look)
+        return await self.read(
+            lambda state: [self._layer.plain(row, state.now) for row in state.closures()]
+        )
 
     async def close(
         self,
@@ -339,23 +253,13 @@ class Service:
             row = closures.close(tx, id_, shape, since, until)
             return self._layer.plain(row, tx.now)
 
-        return await self._write(change)
+        return await self.write(change)
 
     async def end_closure(self, id: str, actor: str) -> bool:  # noqa: A002
         """Open it again; whether there was one."""
-        return await self._write(lambda tx: closures.end(tx, id, actor))
+        return await self.write(lambda tx: closures.end(tx, id, actor))
 
     # --- dispatches and events ----------------------------------------------------------
-
-    async def dispatches(self) -> list[dict[str, Any]]:
-        """Running dispatches, and those that ended within the last hour, newest first."""
-        rows = await self._read(lambda c: dispatches.shown(c, self.settings.clock))
-        return [dispatches.plain(row) for row in rows]
-
-    async def dispatch(self, id: str) -> dict[str, Any] | None:  # noqa: A002
-        """One dispatch, by the id of its recommendation."""
-        row = await self._read(lambda c: State(c, self.settings.clock).advice(id))
-        return None if row is None or row.view is None else dispatches.plain(row)
 
     def events(self, after: int | None) -> AsyncIterator[bytes]:
         """Rows of the log after a number, as server-sent events."""
@@ -411,12 +315,11 @@ class Service:
             return
         self._cover = (time.monotonic() + _COVER_S, self._cover[1])
 
-        def look(connection: Connection) -> Any:
-            state = State(connection, self.settings.clock)
+        def look(state: State) -> Any:
             active = [row for row in state.closures() if row.active(state.now)]
             return state.now, state.units(), self._layer.laid(active)
 
-        now, units, closed = await self._read(look)
+        now, units, closed = await self.read(look)
         self._units_known = bool(units)
         free = [unit for unit in units if unit.free and not unit.promised(now)]
         found = await asyncio.to_thread(self.engine.city.cover, free, closed, now)
@@ -442,7 +345,7 @@ class Service:
             tx.log("clock", "", {"step_s": seconds, "actor": actor})
             return tx.now
 
-        now = await self._write(change)
+        now = await self.write(change)
         if await self._database(self._follower.look):  # a player steps on without waiting for it
             self._events.wake()
         return {"now": moment_text(now), "speed": self.settings.clock.speed}
@@ -460,8 +363,6 @@ class Service:
         return {"running": count > 0, "left": count, "every_s": every_s}
 
     async def _simulate(self) -> None:
-        from ideal_dispatch.service.http.schemas import RecommendationRequest
-
         number = 0
         while True:
             count, every_s = self._simulated
@@ -474,10 +375,7 @@ class Service:
                 number += 1
                 invented = self.engine.city.invented_call(number, now)
                 request = RecommendationRequest.model_validate(invented)
-                slot = self.admission.admit(SIMULATION)
-                await self.recommend(
-                    request.call(), request.content(), None, SIMULATION, slot, simulated=True
-                )
+                await self.recommend(request, None, SIMULATION, simulated=True)
                 if self._simulated[0]:
                     self._simulated = self._simulated[0] - 1, self._simulated[1]
             with suppress(TimeoutError):
@@ -546,10 +444,14 @@ class Service:
 
     # --- the database -------------------------------------------------------------------
 
-    async def _read(self, work: Callable[[Connection], _Found]) -> _Found:
-        return await self._database(lambda job: self.database.read(work, job))
+    async def read(self, look: Callable[[State], _Found]) -> _Found:
+        """What a look at the state finds."""
+        clock = self.settings.clock
+        return await self._database(
+            lambda job: self.database.read(lambda c: look(State(c, clock)), job)
+        )
 
-    async def _write(self, change: Callable[[Transaction], _Found]) -> _Found:
+    async def write(self, change: Callable[[Transaction], _Found]) -> _Found:
         """What a change returns, once it is committed and logged."""
         clock = self.settings.clock
         found = await self._database(

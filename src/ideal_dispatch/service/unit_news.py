@@ -1,19 +1,17 @@
 """What a report changes: units one by one, and counts of a depot's free units."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from datetime import datetime
 
 from ideal_dispatch.errors import InputError
-from ideal_dispatch.service.clock import SECOND
+from ideal_dispatch.service import dispatches
+from ideal_dispatch.service.clock import SECOND, micros
 from ideal_dispatch.service.deciding.depot_names import DepotNames
-from ideal_dispatch.service.record.transaction import (
-    AdviceRow,
-    Transaction,
-    released,
-    unit_image,
-)
-from ideal_dispatch.service.units import FREE, STATUSES, Status, Unit
+from ideal_dispatch.service.record.rows import image
+from ideal_dispatch.service.record.transaction import Transaction
+from ideal_dispatch.service.requests import CountIn, UnitInList
+from ideal_dispatch.service.units import FREE, HELD_US, STATUSES, Status, Unit
 
 AHEAD_US = 5 * SECOND
 """What a moment may be ahead of the clock here; one further ahead came from a wrong clock."""
@@ -21,41 +19,13 @@ AHEAD_US = 5 * SECOND
 SETTLES_US = 60 * SECOND
 """How long after a unit of a count was sent a count may still include it."""
 
-HELD_US = 2 * 3600 * SECOND
-"""After which a unit that was sent is free for others, also where no report of it came."""
-
 _OLDEST_US = 30 * 86_400 * SECOND
 _OLD = "older than what is known"
 
 
-@dataclass(frozen=True, slots=True)
-class UnitNews:
-    """A report on one unit; what is None stays as it was, and ``at`` None means now."""
-
-    id: str
-    at: int | None = None
-    depot: str | None = None
-    kind: str | None = None
-    status: str | None = None
-    call_id: str | None = None
-    lon: float | None = None
-    lat: float | None = None
-    heading: float | None = None
-    speed_kmh: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class DepotCount:
-    """How many units are free at a depot; ``at`` None means now."""
-
-    depot: str
-    free: int
-    at: int | None = None
-
-
 @dataclass(slots=True)
 class UpdateResult:
-    """Units as a report leaves them, those that are gone, and what was ignored."""
+    """Units as reports leave them, those that are gone, and what was ignored."""
 
     after: dict[str, Unit] = field(default_factory=dict)
     gone: list[str] = field(default_factory=list)
@@ -65,7 +35,7 @@ class UpdateResult:
         """Units that do something else than before: the log says so."""
         return [
             one for one in self.after.values()
-            if one.id not in before or unit_image(before[one.id]) != unit_image(one)
+            if one.id not in before or image(before[one.id]) != image(one)
         ]  # fmt: skip
 
 
@@ -77,24 +47,28 @@ class UnitReader:
     codes: Mapping[str, str]
 
     def update(
-        self, before: Mapping[str, Unit], news: Iterable[UnitNews | DepotCount], now: int
+        self, before: Mapping[str, Unit], news: Iterable[UnitInList | CountIn], now: int
     ) -> UpdateResult:
         """The units after these reports; all of them are refused where one makes no sense."""
-        result, known = UpdateResult(), dict(before)
+        result, known, counted = UpdateResult(), dict(before), set[str]()
         for one in news:
-            if isinstance(one, DepotCount):
-                self._count(one, known, result, now)
-            else:
-                self._news(one, known, result, now)
+            if isinstance(one, UnitInList):
+                self._report(one, known, result, now)
+                continue
+            depot = self.depots.find(one.depot)
+            if depot in counted:
+                raise InputError(f"{depot} is counted twice; give one count of each depot")
+            counted.add(depot)
+            _count(depot, one, known, result, now)
         return result
 
-    def _news(self, one: UnitNews, known: dict[str, Unit], result: UpdateResult, now: int) -> None:
-        unit = known.get(one.id)
-        at = _moment(f"unit {one.id}", one.at, now)
+    def _report(
+        self, one: UnitInList, known: dict[str, Unit], result: UpdateResult, now: int
+    ) -> None:
+        unit, at = known.get(one.id), _moment(f"unit {one.id}", one.at, now)
         if one.at is None and unit is not None:  # it replaces what is known, also from a fast clock
-            at = max(
-                [now, *(t for t in (unit.status_at, unit.seen_at or 0) if t <= now + AHEAD_US)]
-            )
+            before = (unit.status_at, unit.seen_at or 0)
+            at = max([now, *(each for each in before if each <= now + AHEAD_US)])
         depot = None if one.depot is None else self.depots.find(one.depot)
         status = None if one.status is None else status_of(one.status, self.codes)
         if (one.lon is None) != (one.lat is None):
@@ -121,7 +95,7 @@ class UnitReader:
                 result.ignored.append({"id": one.id, "why": _OLD})
         known[one.id] = result.after[one.id] = replace(unit, told_at=max(unit.told_at, at))
 
-    def _check_new(self, one: UnitNews, known: Mapping[str, Unit]) -> None:
+    def _check_new(self, one: UnitInList, known: Mapping[str, Unit]) -> None:
         if self.depots.knows(one.id):
             raise InputError(f"unit {one.id}: a depot has this name; give the unit another id")
         folded = one.id.casefold()
@@ -129,96 +103,101 @@ class UnitReader:
         if alike is not None:
             raise InputError(f"unit {one.id}: {alike} is known; write it in the same way")
 
-    def _count(
-        self, one: DepotCount, known: dict[str, Unit], result: UpdateResult, now: int
-    ) -> None:
-        """Make or remove anonymous units of the depot, so that as many are free as it says."""
-        depot, at = self.depots.find(one.depot), _moment(f"count of {one.depot}", one.at, now)
-        mine = [unit for unit in known.values() if unit.anonymous and unit.depot == depot]
-        if any(at < unit.told_at <= now + AHEAD_US for unit in mine):
-            result.ignored.append({"id": depot, "why": _OLD})
-            return
-        leaving = [unit for unit in mine if not unit.free and unit.since > at - SETTLES_US]
-        waiting = [unit for unit in mine if unit.free]
-        waiting.sort(key=lambda unit: (not unit.promised(now), _number(unit)))  # promised ones stay
-        wanted = max(one.free - len(leaving), 0)
-        taken = {*known}
-        kept = [replace(unit, told_at=at) for unit in [*waiting[:wanted], *leaving]]
-        while len(kept) < wanted + len(leaving):
-            number = next(n for n in range(1, len(taken) + 2) if f"{depot} #{n}" not in taken)
-            taken.add(f"{depot} #{number}")
-            kept.append(Unit(f"{depot} #{number}", depot, "at_station", at, at, at, anonymous=True))
-        for unit in mine:
-            if unit.id not in {one.id for one in kept}:
-                del known[unit.id]
-                result.after.pop(unit.id, None)
-                result.gone.append(unit.id)
-        for unit in kept:
-            known[unit.id] = result.after[unit.id] = unit
 
-
-def apply(transaction: Transaction, result: UpdateResult, before: Mapping[str, Unit]) -> None:
-    """Change the units, and say to calls that lost one which and why."""
+def report(
+    tx: Transaction, reader: UnitReader, news: Iterable[UnitInList | CountIn], actor: str
+) -> UpdateResult:
+    """Put on record what reports change, and which calls lost a unit by them."""
+    before = {unit.id: unit for unit in tx.units()}
+    result = reader.update(before, news, tx.now)
     lost: list[tuple[Unit, str]] = []
-    changed = []
-    for unit in result.changed(before):
-        settled, why = _settled(before.get(unit.id), unit, transaction.now)
-        if why:
-            lost.append((unit, why))
-        transaction.put_unit(settled)
-        changed.append(unit.id)
+    changed = result.changed(before)
+    for unit in changed:
+        settled, why = _settled(before.get(unit.id), unit, tx.now)
+        lost += [(unit, why)] if why else []
+        tx.put(settled)
     for id_ in result.gone:
-        unit = before[id_]
-        if unit.promised(transaction.now):
-            lost.append((unit, "gone"))
-        transaction.delete_unit(id_)
-        changed.append(id_)
-    for unit, why in lost:
-        by_call = unit.call_id if why == "on_call" else None
-        log_lost_promise(transaction, unit, why, by_call)
+        lost += [(before[id_], "gone")] if before[id_].promised(tx.now) else []
+        tx.delete(before[id_])
+    if changed or result.gone:
+        tx.log("units", "", {"actor": actor})
+        for unit, why in lost:
+            log_lost_promise(tx, unit, why, unit.call_id if why == "on_call" else None)
+        dispatches.wake(tx, [*(unit.id for unit in changed), *result.gone])
+    return result
 
 
-def log_lost_promise(
-    transaction: Transaction, unit: Unit, why: str, by_call: str | None = None
-) -> None:
-    """Say in the log that a call lost a unit that was promised to it."""
-    call_id = unit.promised_to
-    assert call_id is not None
-    concerned: Sequence[AdviceRow] = [
-        row for row in transaction.of_call(call_id) if row.state in ("open", "accepted", "running")
+def remove(tx: Transaction, id: str, actor: str) -> bool:  # noqa: A002
+    """Let go of a unit that is no longer of the fleet; whether it was known."""
+    unit = tx.unit(id)
+    if unit is None:
+        return False
+    tx.delete(unit)
+    tx.log("units", "", {"actor": actor})
+    if unit.promised(tx.now):
+        log_lost_promise(tx, unit, "gone")
+    dispatches.wake(tx, [id])
+    return True
+
+
+def log_lost_promise(tx: Transaction, unit: Unit, why: str, by_call: str | None = None) -> None:
+    """Put on record that a call lost a unit that was promised to it."""
+    call_id = unit.promised_to or ""
+    concerned = [
+        row.id for row in tx.of_call(call_id) if row.state in ("open", "accepted", "running")
     ]
-    body = {
-        "unit": unit.id, "call_id": call_id, "id": concerned[-1].id if concerned else None,
+    tx.log("promise_lost", call_id, {
+        "unit": unit.id, "call_id": call_id, "id": concerned[-1] if concerned else None,
         "why": why, "by_call": by_call,
-    }  # fmt: skip
-    transaction.log("promise_lost", call_id, body)
+    })  # fmt: skip
 
 
 def status_of(text: str, codes: Mapping[str, str]) -> Status | None:
     """What a status code says, by the centre's own codes first; None where it says nothing."""
     word = codes.get(text.strip(), text.strip())
+    folded = word.casefold().replace(" ", "_").replace("-", "_")
     if not word:
         return None
-    folded = word.casefold().replace(" ", "_").replace("-", "_")
-    for status in STATUSES:
-        if folded == status:
-            return status
-    known = ", ".join([*codes, *STATUSES])
-    raise InputError(
-        f"status {text[:60]!r} is not known; add it to [units] codes, or send one of {known}"
-    )
+    if folded not in STATUSES:
+        known = ", ".join([*codes, *STATUSES])
+        raise InputError(
+            f"unknown status {text[:60]!r}; add it to [units] codes, or send one of {known}"
+        )
+    return next(status for status in STATUSES if status == folded)
 
 
-def _worked(unit: Unit, one: UnitNews, depot: str | None, status: Status | None, at: int) -> Unit:
-    """The unit as news of its work leave it."""
-    now_is = status or unit.status
-    call_id = one.call_id
-    if call_id is None and now_is not in FREE:
-        call_id = unit.call_id if unit.status not in FREE else None
+def _count(
+    depot: str, count: CountIn, known: dict[str, Unit], result: UpdateResult, now: int
+) -> None:
+    """Make or remove anonymous units of a depot, so that as many are free as its count says."""
+    at = _moment(f"count of {depot}", count.at, now)
+    mine = [unit for unit in known.values() if unit.anonymous and unit.depot == depot]
+    if any(at < unit.told_at <= now + AHEAD_US for unit in mine):
+        result.ignored.append({"id": depot, "why": _OLD})
+        return
+    leaving = [unit for unit in mine if not unit.free and unit.since > at - SETTLES_US]
+    waiting = [unit for unit in mine if unit.free]
+    waiting.sort(key=lambda unit: (not unit.promised(now), int(unit.id.rpartition("#")[2])))
+    wanted = max(count.free - len(leaving), 0)
+    kept = [replace(unit, told_at=at) for unit in [*waiting[:wanted], *leaving]]
+    numbers = (f"{depot} #{number}" for number in range(1, len(known) + wanted + 1))
+    new = [id_ for id_ in numbers if id_ not in known][: wanted + len(leaving) - len(kept)]
+    kept += [Unit(id_, depot, "at_station", at, at, at, anonymous=True) for id_ in new]
+    for unit in mine:
+        del known[unit.id]
+    known |= {unit.id: unit for unit in kept}
+    result.after |= {unit.id: unit for unit in kept}
+    result.gone += [unit.id for unit in mine if unit.id not in known]
+
+
+def _worked(unit: Unit, one: UnitInList, depot: str | None, status: Status | None, at: int) -> Unit:
+    """The unit as a report of its work leaves it."""
+    now_is, call_id = status or unit.status, one.call_id
+    if call_id is None and now_is not in FREE and unit.status not in FREE:
+        call_id = unit.call_id
     return replace(
-        unit, status=now_is, call_id=call_id, status_at=at,
+        unit, status=now_is, call_id=call_id, status_at=at, depot=depot or unit.depot,
         since=unit.since if now_is == unit.status else at,
-        depot=unit.depot if depot is None else depot,
         kind=unit.kind if one.kind is None else one.kind,
     )  # fmt: skip
 
@@ -228,21 +207,19 @@ def _settled(before: Unit | None, unit: Unit, now: int) -> tuple[Unit, str]:
     if before is None or not unit.promised(now):
         return unit, ""
     if unit.status == "out_of_service":
-        return released(unit), "out_of_service"
+        return unit.released, "out_of_service"
     if unit.free:  # its work is done, unless it was sent after it became free
-        assert unit.promised_until is not None
-        sent_since = unit.promise != "advised" and unit.promised_until - HELD_US >= unit.since
-        return (unit, "") if before.free or sent_since else (released(unit), "")
-    if unit.call_id not in (None, unit.promised_to):
-        return released(unit), "on_call"
-    if unit.promise == "advised" and unit.call_id is None:
-        return released(unit), "on_call"
+        sent_at = (unit.promised_until or 0) - HELD_US
+        stays = before.free or (unit.promise != "advised" and sent_at >= unit.since)
+        return (unit if stays else unit.released), ""
+    elsewhere = unit.call_id not in (None, unit.promised_to)
+    if elsewhere or (unit.promise == "advised" and unit.call_id is None):
+        return unit.released, "on_call"
     return unit, ""
 
 
-def _moment(what: str, at: int | None, now: int) -> int:
-    if at is None:
-        return now
+def _moment(what: str, given: datetime | None, now: int) -> int:
+    at = now if given is None else micros(given)
     if at > now + AHEAD_US:
         raise InputError(
             f"{what}: at is {(at - now) / SECOND:.0f} s ahead of the clock here; check both "
@@ -251,14 +228,3 @@ def _moment(what: str, at: int | None, now: int) -> int:
     if at < now - _OLDEST_US:
         raise InputError(f"{what}: at is over 30 days ago; check it")
     return at
-
-
-def _number(unit: Unit) -> int:
-    return int(unit.id.rpartition("#")[2])
-
-
-def plain(news: UnitNews | DepotCount) -> dict[str, Any]:
-    """What was reported, without what was left out."""
-    return {
-        name: value for name in news.__slots__ if (value := getattr(news, name)) is not None
-    }  # fmt: skip

@@ -1,10 +1,9 @@
 """A unit: what it does, where it was seen, and which call it is promised to."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
-from ideal_dispatch.service.clock import moment_text
+from ideal_dispatch.service.clock import SECOND, moment_text
 
 Status = Literal[
     "at_station", "available", "dispatched", "en_route", "on_scene", "transporting",
@@ -18,6 +17,9 @@ THERE: tuple[Status, ...] = ("on_scene", "transporting", "at_hospital")
 
 Promise = Literal["advised", "accepted", "sent"]
 """Why a unit is promised: an advice that was not answered yet, an accepted one, or the CAD."""
+
+HELD_US = 2 * 3600 * SECOND
+"""After which a unit that was sent is free for others, also where no report of it came."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,18 +63,24 @@ class Unit:
         """Whether another call holds it now."""
         return self.promised(now) and self.promised_to != call_id
 
+    @property
+    def released(self) -> "Unit":
+        """The unit without its promise."""
+        return replace(self, promised_to=None, promise=None, promised_until=None)
+
+    def age_s(self, now: int) -> float | None:
+        """How old its position is; None where it has none."""
+        return None if self.seen_at is None else max(now - self.seen_at, 0) / 1e6
+
     def plain(self, now: int, stale_s: float) -> dict[str, Any]:
         """The unit for the API."""
-        age_s = None if self.seen_at is None else max(now - self.seen_at, 0) / 1e6
-        position: Mapping[str, Any] | None = None
+        age_s, position, promised = self.age_s(now), None, None
         if self.seen_at is not None:
             position = {
                 "lon": self.lon, "lat": self.lat, "heading": self.heading,
                 "speed_kmh": self.speed_kmh, "at": moment_text(self.seen_at),
             }  # fmt: skip
-        promised = None
-        if self.promised(now):
-            assert self.promised_until is not None
+        if self.promised_until is not None and self.promised(now):
             promised = {
                 "call_id": self.promised_to, "kind": self.promise,
                 "until": moment_text(self.promised_until),

@@ -96,9 +96,7 @@ class Adviser:
         assert starts is not None
         chosen, leaves = call.primary is None, decision.primary.station
         first = next(iter(starts.units[leaves]), None) if chosen else starts.first
-        second, stations = None, dict[Unit, int]()
-        if first is not None and (chosen or starts.assumed):  # what the CAD sends, it sends
-            stations[first] = leaves
+        second = None
         if decision.second is not None:
             leaving = chosen and decision.same_depot  # the primary is among the units there
             second = next(iter(starts.units[decision.second.station][leaving:]), None)
@@ -112,10 +110,8 @@ class Adviser:
             decision, getattr(policy, "threshold", None), reasons, self.assets.responses,
             asked_threshold=call.threshold_s is not None,
         )  # fmt: skip
-        if decision.second is None or answer.advice != "send_second":
+        if answer.advice != "send_second":
             second = None
-        elif second is not None:
-            stations[second] = decision.second.station
 
         made, units = answer.to_dict(self._lines), {unit.id: unit for unit in picture.units}
         for row in (made["primary"], made["second"], *made["considered"]):
@@ -137,15 +133,10 @@ class Adviser:
             "ages": {name: None if age is None else round(age, 1) for name, age in ages},
             "closures": [one.id for one in picture.closures],
         }
-        equals = {
-            unit.id: tuple(
-                one.id for one in starts.units[station]
-                if one.kind == unit.kind and one not in (first, second)
-            )
-            for unit, station in stations.items() if not starts.depots[station].on_road
-        }  # fmt: skip
-        used = (None if unit is None else unit.id for unit in (first, second))
-        return Advice(made, next(used), chosen, next(used), equals)
+        ids = [None if unit is None else unit.id for unit in (first, second)]
+        ours = [chosen or starts.assumed, True]  # what the CAD sends, it sends
+        needs = tuple(id_ for id_, our in zip(ids, ours, strict=True) if our and id_ is not None)
+        return Advice(made, ids[0], chosen, ids[1], needs)
 
 
 def no_advice(

@@ -8,6 +8,7 @@ from fastapi.security import HTTPBearer
 from starlette.exceptions import HTTPException
 
 from ideal_dispatch.service.settings import Token
+from ideal_dispatch.service.tokens import authenticate
 
 if TYPE_CHECKING:
     from ideal_dispatch.service.service import Service
@@ -34,7 +35,7 @@ def token_of(request: Request) -> Token:
 def owner(request: Request, token: str | None) -> Token:
     """Whose token it is, or the refusal."""
     service: Service = request.app.state.service
-    return service.authenticator.authenticate(token, request.client.host if request.client else "")
+    return authenticate(token, service.settings.tokens)
 
 
 def bearer(request: Request) -> str | None:

@@ -6,7 +6,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, Field
 
 from ideal_dispatch.dispatch.answer import Remark
-from ideal_dispatch.service.http.schemas import Action, OverrideReason
+from ideal_dispatch.service.requests import Action, OverrideReason
 from ideal_dispatch.service.units import Promise, Status
 
 

@@ -19,9 +19,9 @@ from ideal_dispatch.service.errors import RecordUnavailableError
 from ideal_dispatch.service.http import refusals, routes
 from ideal_dispatch.service.http.protection import Protection
 from ideal_dispatch.service.http.server import attend, ready_or_ended
+from ideal_dispatch.service.requests import CountIn
 from ideal_dispatch.service.service import Service
 from ideal_dispatch.service.settings import ServiceSettings
-from ideal_dispatch.service.unit_news import DepotCount
 
 SESSION_BYTES = 1024
 """Of a body that is sent without a token."""
@@ -69,7 +69,7 @@ def create_app(settings: ServiceSettings, engine: Engine, *, attended: bool = Fa
                 # nothing listens until then: a proxy asks another worker
                 await ready_or_ended(lambda: service.health()[0] != "starting")
             if settings.invents:
-                counts = [DepotCount(depot, _DEMO_UNITS) for depot in service.facts.depots]
+                counts = [CountIn(depot=one, free=_DEMO_UNITS) for one in service.facts.depots]
                 with suppress(RecordUnavailableError):
                     await service.update_units(counts, "demo")
                 service.simulate(_DEMO_CALLS, _DEMO_EVERY_S)

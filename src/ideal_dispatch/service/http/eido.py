@@ -14,7 +14,7 @@ from xml.etree.ElementTree import Element, XMLParser
 from pydantic import ValidationError
 
 from ideal_dispatch.errors import InputError
-from ideal_dispatch.service.http.schemas import RecommendationRequest, UnitInList, first_fault
+from ideal_dispatch.service.requests import RecommendationRequest, UnitInList, first_fault
 from ideal_dispatch.service.unit_news import status_of
 from ideal_dispatch.service.units import FREE, Status
 

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-SLOT = "ideal_dispatch.slot"
-"""Where in a request's scope a call has its slot."""
+BEGAN = "ideal_dispatch.began"
+"""Where in a request's scope stands when it began, by :func:`time.monotonic`."""
 
 _CONTENT_SECURITY_POLICY = (
     b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; "
@@ -67,10 +67,9 @@ def elements(body: bytes) -> int:
 class Protection:
     """Caps a body's size, nesting and time, adds security headers, and logs the request.
 
-    The token is checked before a body is read, except at the paths of ``strangers``. What is
-    posted to ``calls`` needs a slot: where none is free, nothing is read either; it is taken once
-    the body is there. These and ``lists`` say how many bytes a body may have there; elsewhere the
-    settings do.
+    The token is checked before a body is read, except at the paths of ``strangers``. Where no
+    place is free, what is posted to ``calls`` is not read either. These and ``lists`` say how many
+    bytes a body may have there; elsewhere the settings do.
     """
 
     def __init__(
@@ -91,6 +90,7 @@ class Protection:
             await self._app(scope, receive, send)
             return
         began, headers = time.monotonic(), dict(scope["headers"])
+        scope[BEGAN] = began
         given = headers.get(b"x-request-id", b"").decode("latin-1")
         name = given if _GIVEN_ID.fullmatch(given) else f"{random.getrandbits(128):032x}"
         logs.request_id.set(name)
@@ -111,7 +111,7 @@ class Protection:
 
         try:
             try:
-                receive = await self._checked(scope, receive, headers, began)
+                receive = await self._checked(scope, receive, headers)
             except (IdealError, RefusedError) as error:
                 refusal = refusal_of(error)
                 self._service.metrics.refused.labels(refusal.code).inc()
@@ -122,8 +122,6 @@ class Protection:
             else:
                 await self._app(scope, receive, answering)
         finally:
-            if SLOT in scope:
-                scope[SLOT].release()
             level = logging.DEBUG if scope["path"] in _QUIET else logging.INFO
             client = scope.get("client") or ("", 0)
             log.log(level, "request", extra={
@@ -132,22 +130,19 @@ class Protection:
             })  # fmt: skip
 
     async def _checked(
-        self, scope: Scope, receive: Receive, headers: dict[bytes, bytes], began: float
+        self, scope: Scope, receive: Receive, headers: dict[bytes, bytes]
     ) -> Receive:
         """What the application is to receive, once that is known to be harmless."""
         length = headers.get(b"content-length", b"0")
         if length == b"0" and b"transfer-encoding" not in headers:
             return receive
-        called = scope["method"] == "POST" and scope["path"] in self._calls
-        holder = "" if scope["path"] in self._strangers else token_of(Request(scope)).name
-        if called:
-            self._service.admission.check(holder)
+        client = "" if scope["path"] in self._strangers else token_of(Request(scope)).name
+        if scope["method"] == "POST" and scope["path"] in self._calls:
+            self._service.admission.check(client)
         charset = _CHARSET.search(headers.get(b"content-type", b"").lower())
         if charset and charset[1] not in (b"utf-8", b"utf8"):
             raise RefusedError(415, "not_utf8", _NOT_UTF8, "body")
         body = await self._body(scope["path"], length, receive)
-        if called:
-            scope[SLOT] = self._service.admission.admit(holder, began)
         given = False
 
         async def replayed() -> Message:

@@ -18,8 +18,8 @@ from ideal_dispatch.service.errors import (
     RecordUnavailableError,
 )
 from ideal_dispatch.service.http.answer_schemas import ErrorAnswer
-from ideal_dispatch.service.http.schemas import first_fault
-from ideal_dispatch.service.tokens import NotKnownError, TooManyFailuresError
+from ideal_dispatch.service.requests import first_fault
+from ideal_dispatch.service.tokens import UnauthorizedError
 
 log = logging.getLogger(__name__)
 
@@ -27,8 +27,7 @@ _Found = TypeVar("_Found")
 
 _RETRY = {"Retry-After": str(RETRY_AFTER_S)}
 _STATUS: Mapping[type[Exception], tuple[int, str, Mapping[str, str]]] = {
-    NotKnownError: (401, "unauthorized", {"WWW-Authenticate": "Bearer"}),
-    TooManyFailuresError: (429, "too_many_failures", {"Retry-After": "60"}),
+    UnauthorizedError: (401, "unauthorized", {"WWW-Authenticate": "Bearer"}),
     ConflictError: (409, "conflict", {}),
     BusyError: (503, "busy", _RETRY),
     StartingError: (503, "starting", _RETRY),
@@ -50,7 +49,6 @@ REFUSALS: dict[int | str, dict[str, Any]] = {
         413: "the body is too large",
         415: "the body is not in UTF-8",
         422: "the request cannot be understood; `where` names the field",
-        429: "too many wrong tokens",
         503: "starting, busy, or the database does not answer; ask again after Retry-After",
     }.items()
 }

@@ -6,6 +6,7 @@ import asyncio
 import re
 from contextlib import suppress
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import APIRouter, Body, Depends, Header, Query, Request
@@ -14,16 +15,19 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response, StreamingResponse
 
 from ideal_dispatch.errors import IdealError, InputError
-from ideal_dispatch.service import clock
+from ideal_dispatch.service import dispatches as followed
+from ideal_dispatch.service import recommending, replies, unit_news
+from ideal_dispatch.service import requests as schemas
 from ideal_dispatch.service.admission import BusyError
-from ideal_dispatch.service.http import access, schemas
+from ideal_dispatch.service.clock import micros
+from ideal_dispatch.service.http import access
 from ideal_dispatch.service.http import answer_schemas as out
 from ideal_dispatch.service.http.access import Admin, Caller, Changer, Dispatcher, Reader
 from ideal_dispatch.service.http.eido import Eido
-from ideal_dispatch.service.http.protection import SLOT
+from ideal_dispatch.service.http.protection import BEGAN
 from ideal_dispatch.service.http.refusals import REFUSALS, or_404
 from ideal_dispatch.service.metrics import CONTENT_TYPE
-from ideal_dispatch.service.unit_news import DepotCount, UnitNews
+from ideal_dispatch.service.record.transaction import State
 
 if TYPE_CHECKING:
     from ideal_dispatch.service.service import Service
@@ -86,8 +90,7 @@ async def recommend(
     key = request.idempotency_key if key is None else key
     if key is not None and _PRINTABLE.fullmatch(key) is None:
         raise InputError("idempotency key: 1 to 200 printable ASCII characters are needed")
-    call, slot = request.call(), asked.scope[SLOT]
-    made = await service.recommend(call, request.content(), key, caller.name, slot)
+    made = await service.recommend(request, key, caller.name, asked.scope[BEGAN])
     return Json(_brief(made) if brief else made)
 
 
@@ -108,14 +111,14 @@ async def eido(
     """
     known: set[str] = set()
     with suppress(IdealError):
-        known = {row["id"] for row in await service.units()}
+        known = await service.read(lambda state: {unit.id for unit in state.units()})
     read = await asyncio.to_thread(Eido, document)
     request = await asyncio.to_thread(read.request, service.depots.knows, known.__contains__)
     news = await asyncio.to_thread(read.news, known.__contains__, service.settings.units.codes)
     if news:
         with suppress(IdealError, TimeoutError):  # the call comes first
             async with asyncio.timeout(_NEWS_S):
-                await service.update_units([_news(one) for one in news], caller.name)
+                await service.update_units(news, caller.name)
     return await recommend(request, asked, service, caller, key, brief)
 
 
@@ -127,7 +130,7 @@ async def recent(
     brief: Brief = False,
 ) -> Json:
     """The latest recommendations, newest first."""
-    rows = await service.recommendations(limit)
+    rows = [row.public() for row in await service.read(partial(recommending.latest, limit=limit))]
     return Json([_brief(one) for one in rows] if brief else rows)
 
 
@@ -136,7 +139,7 @@ async def recommendation(
     id: schemas.Id, service: Serving, reader: Reader, brief: Brief = False
 ) -> Json:
     """One recommendation, with the reply to it."""
-    found = or_404(await service.recommendation(id))
+    found = or_404(await service.read(lambda state: state.advice(id))).public()
     return Json(_brief(found) if brief else found)
 
 
@@ -150,7 +153,10 @@ async def reply(
     `code`: `unit_promised`, `unit_gone`, `answered`, `expired`, `superseded` or `ended`.
     """
     given = said.model_dump(exclude={"question"} if said.question is None else None)
-    return Json(or_404(await service.reply(id, given, dispatcher.name)))
+    change = partial(replies.reply, id=id, said=given, actor=dispatcher.name)
+    made = or_404(await service.write(change))
+    service.metrics.replies.labels(said.action).inc()
+    return Json(made)
 
 
 def _brief(made: dict[str, Any]) -> dict[str, Any]:
@@ -167,25 +173,22 @@ def _brief(made: dict[str, Any]) -> dict[str, Any]:
 # --- units ------------------------------------------------------------------------
 
 
-def _news(one: schemas.UnitInList | schemas.CountIn) -> UnitNews | DepotCount:
-    kind = DepotCount if isinstance(one, schemas.CountIn) else UnitNews
-    return kind(at=_us(one.at), **one.model_dump(exclude={"at"}))
-
-
-def _us(at: datetime | None) -> int | None:
-    return None if at is None else clock.micros(at)
+def _plain(service: "Service", state: State, id: str | None = None) -> list[dict[str, Any]]:
+    stale_s, found = service.settings.units.position_stale_s, state.units()
+    return [unit.plain(state.now, stale_s) for unit in found if id in (None, unit.id)]
 
 
 @units.get(UNITS, response_model=list[out.UnitOut])
 async def all_units(service: Serving, reader: Reader) -> Json:
     """Every unit, as last reported."""
-    return Json(await service.units())
+    return Json(await service.read(partial(_plain, service)))
 
 
 @units.get(f"{UNITS}/{{id:path}}", response_model=out.UnitOut)
 async def one_unit(id: schemas.UnitInPath, service: Serving, reader: Reader) -> Json:
     """One unit."""
-    return Json(or_404(await service.unit(id)))
+    found = await service.read(partial(_plain, service, id=id))
+    return Json(or_404(found[0] if found else None))
 
 
 @units.put(UNITS, response_model=out.UpdateOut)
@@ -201,13 +204,7 @@ async def update_units(
 
     Reports older than what is known change nothing. All are refused where one makes no sense.
     """
-    counted: set[str] = set()
-    for one in news:
-        if isinstance(one, schemas.CountIn):
-            if one.depot in counted:
-                raise InputError(f"{one.depot} is counted twice; give one count of each depot")
-            counted.add(one.depot)
-    return Json(await service.update_units([_news(one) for one in news], changer.name))
+    return Json(await service.update_units(news, changer.name))
 
 
 @units.put(f"{UNITS}/{{id:path}}", response_model=out.UpdateOut)
@@ -216,18 +213,22 @@ async def update_unit(
 ) -> Json:
     """Report one unit. A report older than what is known changes nothing."""
     one = schemas.UnitInList(id=id, **news.model_dump())
-    return Json(await service.update_units([_news(one)], changer.name))
+    return Json(await service.update_units([one], changer.name))
 
 
 @units.delete(f"{UNITS}/{{id:path}}", status_code=204, response_class=Response)
 async def delete_unit(id: schemas.UnitInPath, service: Serving, changer: Changer) -> Response:
     """Remove a unit that is no longer in service."""
-    if not await service.delete_unit(id, changer.name):
+    if not await service.write(partial(unit_news.remove, id=id, actor=changer.name)):
         raise HTTPException(404)
     return Response(status_code=204)
 
 
 # --- closures ---------------------------------------------------------------------
+
+
+def _us(at: datetime | None) -> int | None:
+    return None if at is None else micros(at)
 
 
 @closures.get(CLOSURES, response_model=list[out.ClosureOut])
@@ -263,13 +264,15 @@ async def end_closure(id: schemas.Id, service: Serving, changer: Changer) -> Res
 @dispatches.get(DISPATCHES, response_model=list[out.DispatchOut])
 async def all_dispatches(service: Serving, reader: Reader) -> Json:
     """Dispatches with a second unit: running ones, and those that ended within the last hour."""
-    return Json(await service.dispatches())
+    rows = await service.read(followed.shown)
+    return Json([followed.plain(row) for row in rows])
 
 
 @dispatches.get(f"{DISPATCHES}/{{id}}", response_model=out.DispatchOut)
 async def dispatch(id: schemas.Id, service: Serving, reader: Reader) -> Json:
     """One dispatch; its id is that of the recommendation."""
-    return Json(or_404(await service.dispatch(id)))
+    row = or_404(await service.read(lambda state: state.advice(id)))
+    return Json(or_404(followed.plain(row)))
 
 
 # --- what a desk needs ------------------------------------------------------------

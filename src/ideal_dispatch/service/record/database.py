@@ -22,7 +22,7 @@ from ideal_dispatch.errors import InputError, MissingExtraError
 from ideal_dispatch.files import check_target
 from ideal_dispatch.http_client import one_line
 from ideal_dispatch.service.errors import NoRecordError, RecordUnavailableError
-from ideal_dispatch.service.record import tables
+from ideal_dispatch.service.record import rows
 
 _ADVICE = "write it as sqlite:///record.db or postgresql://user@host/database"
 _LOOK_S = 0.001  # between two tries to get the lock of a SQLite file
@@ -195,12 +195,12 @@ class Database:
             if self._ready:
                 return
             there = self._tried(
-                self._read, lambda connection: tables.check_version(connection, self.name), job
+                self._read, lambda connection: rows.check_version(connection, self.name), job
             )
             if not there and not self._create:
                 raise NoRecordError(f"database {self.name}: there is no record in it")
             if not there:
-                self._tried(self._write, lambda found: tables.create(found, self.name), job)
+                self._tried(self._write, lambda found: rows.create(found, self.name), job)
             self._ready = True
 
     @contextmanager

@@ -6,14 +6,15 @@ import json
 import os
 import time
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.files import atomic_write, safe_cell
 from ideal_dispatch.service.clock import moment_text
-from ideal_dispatch.service.record.chain import LogRow
 from ideal_dispatch.service.record.database import Database, Job
+from ideal_dispatch.service.record.rows import LogRow
 from ideal_dispatch.service.record.verification import read_chain
 
 _PATIENCE_S = 3600.0
@@ -81,7 +82,7 @@ def _csv(rows: Iterator[LogRow]) -> Iterator[str]:
         line.seek(0)
         line.truncate()
         body = row.content
-        values = {**row.plain(), "at": moment_text(row.at), **_columns(body)}
+        values = {**asdict(row), "at": moment_text(row.at), **_columns(body)}
         values["body"] = json.dumps(body, ensure_ascii=False)
         writer.writerow([safe_cell(values.get(name)) for name in CSV_COLUMNS])
         yield line.getvalue()
@@ -110,4 +111,4 @@ def _at(value: Any, *path: str) -> Any:
 
 
 def _json(row: LogRow) -> str:
-    return json.dumps(row.plain() | {"body": row.content}, separators=(",", ":")) + "\n"
+    return json.dumps(asdict(row) | {"body": row.content}, separators=(",", ":")) + "\n"

@@ -8,9 +8,10 @@ from sqlalchemy import Connection
 
 from ideal_dispatch.service.clock import SECOND, ClockTable, moment_text
 from ideal_dispatch.service.errors import RecordUnavailableError
-from ideal_dispatch.service.record import tables
+from ideal_dispatch.service.record import rows
 from ideal_dispatch.service.record.database import Database, Job
-from ideal_dispatch.service.record.transaction import ClosureRow, Transaction
+from ideal_dispatch.service.record.rows import AdviceRow, ClosureRow
+from ideal_dispatch.service.record.transaction import Transaction
 
 _AT_ONCE = 2_000  # rows; the head is locked meanwhile
 _PATIENCE_S = 600.0
@@ -32,7 +33,7 @@ def _some(connection: Connection, clock: ClockTable, keep_days: int) -> int:
     Rows of the state whose last change is among them are written again, so that the rest of the
     log still says what they are.
     """
-    tx, log, head = Transaction(connection, clock), tables.log, tables.head
+    tx, log, head = Transaction(connection, clock), rows.log, rows.head
     before = tx.now - keep_days * 86_400 * SECOND
     anchor = connection.execute(sa.select(head.c.anchor)).scalar_one()
     young = sa.select(sa.func.min(log.c.number)).where(log.c.at >= before)
@@ -45,18 +46,17 @@ def _some(connection: Connection, clock: ClockTable, keep_days: int) -> int:
         raise RecordUnavailableError(
             f"row {last} of the log is missing, nothing is pruned; run `ideal audit verify`"
         )
-    advice = tables.advice
-    old = sa.select(advice.c.id).where(advice.c.asked_at < before)
-    for id_ in connection.execute(old).scalars().all():
-        tx.delete_advice(id_)
-    for found in connection.execute(sa.select(tables.closure)).all():
+    old = sa.select(rows.advice).where(rows.advice.c.asked_at < before)
+    for found in connection.execute(old).all():
+        tx.delete(AdviceRow(**found._mapping))
+    for found in connection.execute(sa.select(rows.closure)).all():
         closure = ClosureRow(**found._mapping)
         if closure.over(before):
-            tx.delete_closure(closure.id)
+            tx.delete(closure)
         else:
-            tx.put_closure(closure)
+            tx.put(closure)
     for unit in tx.units():
-        tx.put_unit(unit)
+        tx.put(unit)
     tx.log("prune", "", {"before": moment_text(before), "number": last, "hash": hashed})
     tx.finish()
     connection.execute(sa.update(head).values(anchor=last, anchor_hash=hashed))

@@ -65,8 +65,10 @@ class AdviceRow:
         return {**json.loads(self.answer), **self._columns, "reply": reply}
 
     def says(self, recommendation: dict[str, Any]) -> bool:
-        """Whether its answer is that of a recommendation in the log."""
-        return bool(json.loads(self.answer) | self._columns == _without_reply(recommendation))
+        """Whether its answer is that of a recommendation in the log, but for later replies."""
+        ours = {**json.loads(self.answer), **self._columns}
+        changing = ("state", "reply")  # what came later is in the row's image
+        return {**ours, **dict.fromkeys(changing)} == {**recommendation, **dict.fromkeys(changing)}
 
     @property
     def _columns(self) -> dict[str, Any]:
@@ -179,10 +181,6 @@ def canonical(value: Any) -> str:
 def digest(value: Any) -> str:
     """A hash; the same value, the same hash."""
     return hashlib.sha256(canonical(value).encode("ascii")).hexdigest()
-
-
-def _without_reply(recommendation: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in recommendation.items() if name != "reply"}
 
 
 # --- the tables -------------------------------------------------------------------------

@@ -10,18 +10,9 @@ import sqlalchemy as sa
 from sqlalchemy import Connection
 
 from ideal_dispatch.errors import InputError
-from ideal_dispatch.service.recommending import answer_of
-from ideal_dispatch.service.record import tables
-from ideal_dispatch.service.record.chain import LogRow, Mark
+from ideal_dispatch.service.record import rows
 from ideal_dispatch.service.record.database import Database, Job
-from ideal_dispatch.service.record.transaction import (
-    AdviceRow,
-    ClosureRow,
-    advice_image,
-    closure_image,
-    unit_image,
-)
-from ideal_dispatch.service.units import Unit
+from ideal_dispatch.service.record.rows import TABLES, AdviceRow, LogRow, Mark, image
 
 _PATIENCE_S = 3600.0
 _MOVED_AT_MOST = 100_000  # rows; how far a row is looked for that was moved
@@ -52,12 +43,12 @@ class Chain:
 
 def read_chain(connection: Connection) -> Chain:
     """The log, a page at a time."""
-    found = connection.execute(sa.select(tables.head)).one_or_none()
+    found = connection.execute(sa.select(rows.head)).one_or_none()
     if found is None:
         raise InputError("the head of the log is missing; restore a backup")
 
-    def rows() -> Iterator[LogRow]:
-        last, table = -1, tables.log
+    def pages() -> Iterator[LogRow]:
+        last, table = -1, rows.log
         while True:
             query = sa.select(table).where(table.c.number > last).order_by(table.c.number)
             page = connection.execute(query.limit(_PAGE)).all()
@@ -67,7 +58,15 @@ def read_chain(connection: Connection) -> Chain:
                 return
             last = page[-1].number
 
-    return Chain(Mark(found.anchor, found.anchor_hash), Mark(found.number, found.hash), rows())
+    return Chain(Mark(found.anchor, found.anchor_hash), Mark(found.number, found.hash), pages())
+
+
+def parse_mark(text: str) -> Mark:
+    """A head as ``ideal audit verify`` prints it: number and hash."""
+    number, _, hashed = text.partition(":")
+    if not number.isdecimal() or len(hashed) != 64:
+        raise InputError(f"--head {text}: write it as 734:… with the 64 letters of the hash")
+    return Mark(int(number), hashed.lower())
 
 
 def verify(database: Database, noted: Mark | None = None) -> Verification:
@@ -78,7 +77,7 @@ def verify(database: Database, noted: Mark | None = None) -> Verification:
     """
     with database.snapshot(Job(time.monotonic() + _PATIENCE_S)) as connection:
         chain, fold = read_chain(connection), _Fold()
-        last, fault, rows = chain.anchor, None, 0
+        last, fault, count = chain.anchor, None, 0
         noted_is_there, prunings = noted == last, set[Mark]()
         for row in chain.rows:
             fault = _fault(row, last, chain)
@@ -86,20 +85,20 @@ def verify(database: Database, noted: Mark | None = None) -> Verification:
                 fault = fold.take(row, prunings)
             if fault is not None:
                 break
-            last, rows = row.mark, rows + 1
+            last, count = row.mark, count + 1
             noted_is_there |= last == noted
         else:
             pruned = not chain.anchor.number or chain.anchor in prunings
             fault = _fault_at_the_ends(last, chain, pruned, None if noted_is_there else noted)
             fault = fault or fold.difference(connection)
-        return Verification(rows, chain.anchor, chain.head, fault)
+        return Verification(count, chain.anchor, chain.head, fault)
 
 
 class _Fold:
     """The state that the log says: the last image of every row."""
 
     def __init__(self) -> None:
-        self._images: dict[str, dict[str, Any]] = {"unit": {}, "advice": {}, "closure": {}}
+        self._images: dict[str, dict[str, Any]] = {table.name: {} for table in TABLES.values()}
         self._answers: dict[str, Any] = {}
         self._views: dict[str, Any] = {}
 
@@ -110,7 +109,7 @@ class _Fold:
             for table, images in body.get("changes", {}).items():
                 self._images[table].update(images)
             if row.kind == "recommendation":
-                self._answers[body["answer"]["id"]] = answer_of(body["answer"])
+                self._answers[body["answer"]["id"]] = body["answer"]
             elif row.kind == "dispatch":
                 self._views[body["id"]] = body["dispatch"]
             elif row.kind == "prune":
@@ -121,24 +120,19 @@ class _Fold:
 
     def difference(self, connection: Connection) -> str | None:
         """The first row of the state that is not as the log says."""
-        for name, table, kind, image in (
-            ("unit", tables.unit, Unit, unit_image),
-            ("advice", tables.advice, AdviceRow, advice_image),
-            ("closure", tables.closure, ClosureRow, closure_image),
-        ):
-            said = {id_: one for id_, one in self._images[name].items() if one is not None}
+        for kind, table in TABLES.items():
+            said = {id_: one for id_, one in self._images[table.name].items() if one is not None}
             for found in connection.execute(sa.select(table)):
-                row: Any = kind(**found._mapping)
-                expected = said.pop(row.id, None)
-                if expected != image(row):
-                    return f"{name} {row.id!r} is not as the log says"
-                if name == "advice" and (
-                    self._answers.get(row.id) != json.loads(row.answer)
-                    or self._views.get(row.id) != json.loads(row.view or "null")
-                ):
-                    return f"advice {row.id!r} is not as the log says"
+                row = kind(**found._mapping)
+                same = said.pop(row.id, None) == image(row)
+                if isinstance(row, AdviceRow):
+                    same &= row.says(self._answers.get(row.id, {}))
+                    same &= json.loads(row.view or "null") == self._views.get(row.id)
+                if not same:
+                    return f"{table.name} {row.id!r} is not as the log says"
             if said:
-                return f"{name} {next(iter(said))!r} is missing, and no row of the log says so"
+                missing = next(iter(said))
+                return f"{table.name} {missing!r} is missing, and no row of the log says so"
         return None
 
 

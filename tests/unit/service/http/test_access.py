@@ -1,12 +1,13 @@
 """Where the token of a request comes from."""
 
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 from starlette.requests import Request
 
 from ideal_dispatch.service.http.access import COOKIE, token_of
+from ideal_dispatch.service.settings import Token
+from ideal_dispatch.service.tokens import UnauthorizedError, digest
 
 
 @pytest.mark.parametrize(
@@ -14,7 +15,7 @@ from ideal_dispatch.service.http.access import COOKIE, token_of
     [
         ("GET", "Bearer abc", None, None, "abc"),
         ("POST", "bearer  abc ", "other", "cross-site", "abc"),
-        ("GET", "Basic abc", "cookie", None, ""),
+        ("GET", "Basic abc", "cookie", None, None),
         ("GET", None, "cookie", "cross-site", "cookie"),
         ("POST", None, "cookie", "same-origin", "cookie"),
         ("POST", None, "cookie", None, "cookie"),
@@ -30,17 +31,14 @@ def test_where_a_token_may_come_from(
     headers = [(k.encode(), v.encode()) for k, v in given.items() if v is not None]
     if cookie is not None:
         headers.append((b"cookie", f"{COOKIE}={cookie}".encode()))
-    presented: list[Any] = []
-
-    def authenticate(token: str | None, address: str) -> str:
-        presented.append((token, address))
-        return "somebody"
-
-    service = SimpleNamespace(authenticator=SimpleNamespace(authenticate=authenticate))
+    known = tuple(Token(one, "cad", digest(one)) for one in ("abc", "cookie"))
+    service = SimpleNamespace(settings=SimpleNamespace(tokens=known))
     scope = {
-        "type": "http", "method": method, "headers": headers, "client": ("192.0.2.1", 5),
+        "type": "http", "method": method, "headers": headers,
         "app": SimpleNamespace(state=SimpleNamespace(service=service)),
     }  # fmt: skip
-    for _ in range(2):  # looked at once
-        assert str(token_of(Request(scope))) == "somebody"
-    assert presented == [(token, "192.0.2.1")]
+    if token is None:
+        with pytest.raises(UnauthorizedError):
+            token_of(Request(scope))
+    else:
+        assert token_of(Request(scope)).name == token

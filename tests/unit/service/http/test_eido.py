@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.service.http.eido import MOST_RESOLVED, Eido
-from ideal_dispatch.service.http.schemas import RecommendationRequest
+from ideal_dispatch.service.requests import RecommendationRequest
 from tests.conftest import ROOT
 
 EXAMPLE: dict[str, Any] = json.loads((ROOT / "examples" / "eido.json").read_text(encoding="utf-8"))

@@ -10,14 +10,13 @@ from ideal_dispatch.errors import InputError, OffNetworkError
 from ideal_dispatch.service.admission import BusyError, StartingError
 from ideal_dispatch.service.errors import ConflictError, RecordUnavailableError
 from ideal_dispatch.service.http.refusals import refusal_of
-from ideal_dispatch.service.tokens import NotKnownError, TooManyFailuresError
+from ideal_dispatch.service.tokens import UnauthorizedError
 
 
 @pytest.mark.parametrize(
     ("error", "status", "code"),
     [
-        (NotKnownError("who?"), 401, "unauthorized"),
-        (TooManyFailuresError("wait"), 429, "too_many_failures"),
+        (UnauthorizedError("who?"), 401, "unauthorized"),
         (BusyError("full"), 503, "busy"),
         (StartingError("soon"), 503, "starting"),
         (RecordUnavailableError("database postgresql://h/d: refused"), 503, "record_unavailable"),
@@ -36,7 +35,7 @@ def test_which_error_becomes_which_status(error: Exception, status: int, code: s
     said = json.loads(refused.body)["error"]
     assert said.keys() == {"code", "message", "where"}
     assert said["code"] == code
-    assert ("Retry-After" in refused.headers) == (status in (429, 503))
+    assert ("Retry-After" in refused.headers) == (status == 503)
 
 
 @pytest.mark.parametrize(

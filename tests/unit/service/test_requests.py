@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from ideal_dispatch.service.http import schemas
-from ideal_dispatch.service.http.schemas import (
+from ideal_dispatch.service import requests as schemas
+from ideal_dispatch.service.requests import (
     CALL_EXAMPLE,
     ClosureIn,
     CountIn,
