@@ -15,7 +15,7 @@ from ideal_dispatch.files import atomic_write, safe_cell
 from ideal_dispatch.service.clock import moment_text
 from ideal_dispatch.service.record.database import Database, Job
 from ideal_dispatch.service.record.rows import LogRow
-from ideal_dispatch.service.record.verification import read_chain
+from ideal_dispatch.service.record.verification import log_rows
 
 _PATIENCE_S = 3600.0
 
@@ -36,7 +36,7 @@ _ANSWER = {
     "gap_upper_s": ("why", "gap", "upper_s"),
     "latency_ms": ("made_with", "latency_ms"),
 }
-"""Columns of a CSV that tell of an answer, and where they stand in it."""
+"""Columns of a CSV about an answer, and where they stand in it."""
 
 CSV_COLUMNS = (
     "number", "at", "kind", "call_id", *_ANSWER, "remarks", "action", "reason", "text", "who",
@@ -64,7 +64,7 @@ def export(
     with database.snapshot(job) as connection, atomic_write(path) as file:
         os.fchmod(file.fileno(), 0o600)  # places of patients
         rows = (
-            row for row in read_chain(connection).rows
+            row for row in log_rows(connection)
             if (since is None or row.at >= since) and (until is None or row.at < until)
         )  # fmt: skip
         for line in _csv(rows) if kind == ".csv" else map(_json, rows):

@@ -3,7 +3,7 @@
 import json
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import sqlalchemy as sa
@@ -15,7 +15,6 @@ from ideal_dispatch.service.record.database import Database, Job
 from ideal_dispatch.service.record.rows import TABLES, AdviceRow, LogRow, Mark, image
 
 _PATIENCE_S = 3600.0
-_MOVED_AT_MOST = 100_000  # rows; how far a row is looked for that was moved
 _PAGE = 500
 
 
@@ -23,42 +22,14 @@ _PAGE = 500
 class Verification:
     """What a walk along the log found: ``fault`` is None where all of it is whole.
 
-    Otherwise it names the first row in doubt.
+    Otherwise it names the first row in doubt. ``anchor`` is the last pruned row, ``head`` the last
+    one that was written.
     """
 
     rows: int
     anchor: Mark
     head: Mark
     fault: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class Chain:
-    """All rows at one moment: ``anchor`` is the last pruned row, ``head`` the last written."""
-
-    anchor: Mark
-    head: Mark
-    rows: Iterator[LogRow]
-
-
-def read_chain(connection: Connection) -> Chain:
-    """The log, a page at a time."""
-    found = connection.execute(sa.select(rows.head)).one_or_none()
-    if found is None:
-        raise InputError("the head of the log is missing; restore a backup")
-
-    def pages() -> Iterator[LogRow]:
-        last, table = -1, rows.log
-        while True:
-            query = sa.select(table).where(table.c.number > last).order_by(table.c.number)
-            page = connection.execute(query.limit(_PAGE)).all()
-            for row in page:
-                yield LogRow(*row)
-            if len(page) < _PAGE:
-                return
-            last = page[-1].number
-
-    return Chain(Mark(found.anchor, found.anchor_hash), Mark(found.number, found.hash), pages())
 
 
 def parse_mark(text: str) -> Mark:
@@ -69,122 +40,129 @@ def parse_mark(text: str) -> Mark:
     return Mark(int(number), hashed.lower())
 
 
-def verify(database: Database, noted: Mark | None = None) -> Verification:
-    """Walk the whole log and fold it; ``noted`` is a head that was written down earlier.
+def log_rows(connection: Connection) -> Iterator[LogRow]:
+    """All rows of the log, read a page at a time."""
+    last, page = -1, [None] * _PAGE
+    while len(page) == _PAGE:
+        query = sa.select(rows.log).where(rows.log.c.number > last).order_by(rows.log.c.number)
+        page = connection.execute(query.limit(_PAGE)).all()
+        for found in page:
+            row = LogRow(*found)
+            yield row
+            last = row.number
 
-    A chain that was recomputed as a whole, head included, is only told from the true one by a
-    noted head.
+
+def verify(database: Database, noted: Mark | None = None) -> Verification:
+    """Walk along the whole log and fold it; ``noted`` is a head that was written down earlier.
+
+    Without a noted head, a log that was rewritten from end to end looks whole.
     """
     with database.snapshot(Job(time.monotonic() + _PATIENCE_S)) as connection:
-        chain, fold = read_chain(connection), _Fold()
-        last, fault, count = chain.anchor, None, 0
-        noted_is_there, prunings = noted == last, set[Mark]()
-        for row in chain.rows:
-            fault = _fault(row, last, chain)
-            if fault is None:
-                fault = fold.take(row, prunings)
+        found = connection.execute(sa.select(rows.head)).one_or_none()
+        if found is None:
+            raise InputError("the head of the log is missing; restore a backup")
+        anchor, head = Mark(found.anchor, found.anchor_hash), Mark(found.number, found.hash)
+        fold, last, count = _Fold(), anchor, 0
+        marks = {anchor} & {noted}
+        fault = None
+        for row in log_rows(connection):
+            fault = _fault(row, last) or fold.take(row)
             if fault is not None:
                 break
             last, count = row.mark, count + 1
-            noted_is_there |= last == noted
+            marks |= {last} & {noted}
         else:
-            pruned = not chain.anchor.number or chain.anchor in prunings
-            fault = _fault_at_the_ends(last, chain, pruned, None if noted_is_there else noted)
+            pruned = not anchor.number or anchor in fold.prunings
+            fault = _fault_at_the_ends(last, head, anchor if not pruned else None)
+            if fault is None and noted is not None and noted not in marks:
+                fault = _fault_of_noted(noted, anchor, head)
             fault = fault or fold.difference(connection)
-        return Verification(count, chain.anchor, chain.head, fault)
+        return Verification(count, anchor, head, fault)
 
 
+@dataclass(slots=True)
 class _Fold:
-    """The state that the log says: the last image of every row."""
+    """The state that the log describes: the last image of every row, answers and dispatches."""
 
-    def __init__(self) -> None:
-        self._images: dict[str, dict[str, Any]] = {table.name: {} for table in TABLES.values()}
-        self._answers: dict[str, Any] = {}
-        self._views: dict[str, Any] = {}
+    images: dict[str, dict[str, Any]] = field(
+        default_factory=lambda: {table.name: {} for table in TABLES.values()}
+    )
+    answers: dict[str, Any] = field(default_factory=dict)
+    views: dict[str, Any] = field(default_factory=dict)
+    prunings: set[Mark] = field(default_factory=set)
 
-    def take(self, row: LogRow, prunings: set[Mark]) -> str | None:
-        """Know what a row changes; what is wrong with it, if anything."""
+    def take(self, row: LogRow) -> str | None:
+        """Fold in what a row changes; what is wrong with it, if anything."""
         try:
             body = json.loads(row.body)
             for table, images in body.get("changes", {}).items():
-                self._images[table].update(images)
+                self.images[table].update(images)
             if row.kind == "recommendation":
-                self._answers[body["answer"]["id"]] = body["answer"]
+                self.answers[body["answer"]["id"]] = body["answer"]
             elif row.kind == "dispatch":
-                self._views[body["id"]] = body["dispatch"]
+                self.views[body["id"]] = body["dispatch"]
             elif row.kind == "prune":
-                prunings.add(Mark(body["number"], body["hash"]))
+                self.prunings.add(Mark(body["number"], body["hash"]))
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             return f"row {row.number} cannot be understood ({error!r})"
         return None
 
     def difference(self, connection: Connection) -> str | None:
-        """The first row of the state that is not as the log says."""
+        """The first row of the state that differs from the log."""
         for kind, table in TABLES.items():
-            said = {id_: one for id_, one in self._images[table.name].items() if one is not None}
+            said = {id_: one for id_, one in self.images[table.name].items() if one is not None}
             for found in connection.execute(sa.select(table)):
                 row = kind(**found._mapping)
                 same = said.pop(row.id, None) == image(row)
                 if isinstance(row, AdviceRow):
-                    same &= row.says(self._answers.get(row.id, {}))
-                    same &= json.loads(row.view or "null") == self._views.get(row.id)
+                    same &= row.says(self.answers.get(row.id, {}))
+                    same &= json.loads(row.view or "null") == self.views.get(row.id)
                 if not same:
-                    return f"{table.name} {row.id!r} is not as the log says"
+                    return f"{table.name} {row.id!r} differs from the log"
             if said:
                 missing = next(iter(said))
-                return f"{table.name} {missing!r} is missing, and no row of the log says so"
+                return f"{table.name} {missing!r} is missing, and no row of the log removed it"
         return None
 
 
-def _fault(row: LogRow, last: Mark, chain: Chain) -> str | None:
+def _fault(row: LogRow, last: Mark) -> str | None:
     """What is wrong with the row after the last one that is whole."""
     if row.number <= last.number:
-        words = f"stands before the anchor at row {last.number}, where all rows were pruned"
-        return f"row {row.number} {words}"
+        return f"row {row.number} stands before the anchor at row {last.number}"
     if row.number > last.number + 1:
         return f"{_numbers(last.number + 1, row.number - 1)} missing, before row {row.number}"
-    linked = row.previous_hash == last.hash
-    if _hash(row) == row.hash:
-        if linked:
-            return None
-        if last.number == chain.anchor.number:
-            return f"row {row.number} does not follow the rows that came before it"
-        words = f"row {last.number} is not the one that row {row.number} was written after"
-        return f"{words}: it was rewritten with a new hash"
-    if not linked:
-        top = min(chain.head.number, row.number + _MOVED_AT_MOST)
-        for number in range(max(1, row.number - _MOVED_AT_MOST), top + 1):
-            if _hash(replace(row, number=number)) == row.hash:
-                words = f"row {row.number} was written as row {number}: rows changed places"
-                return f"{words}, or some were taken out"
-    return f"row {row.number} was edited: its contents do not give its hash"
+    try:
+        expected = row.expected_hash
+    except (InputError, UnicodeEncodeError):  # a value that no text column should hold
+        expected = ""
+    if expected != row.hash:
+        return f"row {row.number} was edited: its contents do not give its hash"
+    if row.previous_hash != last.hash:
+        return f"row {row.number} does not follow row {last.number}: one of them was rewritten"
+    return None
 
 
-def _fault_at_the_ends(last: Mark, chain: Chain, pruned: bool, noted: Mark | None) -> str | None:
-    """What is missing before or after rows that are whole; ``noted`` is a head not among them."""
-    head, anchor = chain.head, chain.anchor
+def _fault_at_the_ends(last: Mark, head: Mark, unpruned: Mark | None) -> str | None:
+    """What is missing before or after rows that are whole."""
     if last.number < head.number:
-        gone = _numbers(last.number + 1, head.number)
-        return f"{gone} missing: the end of the log was cut"
+        return f"{_numbers(last.number + 1, head.number)} missing: the end of the log was cut"
     if last.number > head.number:
         return f"row {head.number + 1} was added behind the head of the log"
     if last.hash != head.hash:
         return f"row {last.number} is not the one that the head of the log names"
-    if not pruned:
-        return f"{_numbers(1, anchor.number)} missing, and no row says that they were pruned"
-    if noted is None or noted.number < anchor.number:
+    if unpruned is not None:
+        return f"{_numbers(1, unpruned.number)} missing, and no row says that they were pruned"
+    return None
+
+
+def _fault_of_noted(noted: Mark, anchor: Mark, head: Mark) -> str | None:
+    """What a noted head shows that is not among the rows; nothing where it was pruned."""
+    if noted.number < anchor.number:
         return None
     if noted.number > head.number:
         gone = _numbers(head.number + 1, noted.number)
         return f"{gone} missing: the noted head came after them"
     return f"row {noted.number} is not the one that was noted: the log was rewritten"
-
-
-def _hash(row: LogRow) -> str | None:
-    try:
-        return row.expected_hash
-    except (InputError, UnicodeEncodeError):  # a value that no text column should hold
-        return None
 
 
 def _numbers(first: int, last: int) -> str:
