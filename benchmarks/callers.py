@@ -64,7 +64,7 @@ class Callers:
     def __init__(
         self, workers: Mapping[int, int], token: str, places: Sequence[dict[str, float]]
     ) -> None:
-        self._ports, self._processes = list(workers), list(workers.values())
+        self._ports, self.processes = list(workers), list(workers.values())
         self._token, self._places = token, places
         self._numbers = count()
         self._free: list[deque[tuple[asyncio.StreamReader, asyncio.StreamWriter]]] = []
@@ -81,7 +81,7 @@ class Callers:
 
     async def _measured(self, seconds: float, rate: float, seed: int = 0) -> Outcome:
         self._free = [deque() for _ in self._ports]
-        outcome, cpu_s = Outcome(), sum(map(_cpu_s, self._processes))
+        outcome, cpu_s = Outcome(), sum(map(_cpu_s, self.processes))
         began = time.perf_counter()
         room = asyncio.Semaphore(_CONNECTIONS)
         if rate:
@@ -97,7 +97,7 @@ class Callers:
             ]
         await asyncio.gather(*tasks)
         outcome.elapsed_s = time.perf_counter() - began
-        outcome.cpu_s = sum(map(_cpu_s, self._processes)) - cpu_s
+        outcome.cpu_s = sum(map(_cpu_s, self.processes)) - cpu_s
         for kept in self._free:
             for _, writer in kept:
                 writer.close()

@@ -12,7 +12,7 @@ import ssl
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -47,14 +47,20 @@ def children_of(process: int) -> list[int]:
 class WorkerProcess:
     """``ideal serve`` at a port, as systemd runs it: it can die and be started again.
 
-    Another ``command`` must tell systemd, too, once it listens.
+    Another ``command`` must say READY, too, once it listens. ``environment`` is beside ours.
     """
 
-    def __init__(self, config: Path, port: int, command: Sequence[str] | None = None) -> None:
+    def __init__(
+        self,
+        config: Path,
+        port: int,
+        command: Sequence[str] | None = None,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
         self.port, self.url = port, f"http://127.0.0.1:{port}"
         self.log = config.with_suffix(f".{port}.log")
         ours = [str(IDEAL), "serve", "--config", str(config), "--port", str(port)]
-        self._command = command or ours
+        self._command, self._environment = command or ours, environment or {}
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -62,17 +68,13 @@ class WorkerProcess:
         assert self._process is not None
         return self._process.pid
 
-    def solvers(self) -> list[int]:
-        """The processes that solve for it."""
-        return children_of(self.pid)
-
     def start(self) -> None:
         """Start it; return when it says that it can advise (``Type=notify``)."""
         name = f"ideal-dispatch-{os.getpid()}-{self.port}"
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as told, self.log.open("ab") as log:
             told.bind(f"\0{name}")
             told.settimeout(0.1)
-            environment = {**os.environ, "NOTIFY_SOCKET": f"@{name}"}
+            environment = {**os.environ, **self._environment, "NOTIFY_SOCKET": f"@{name}"}
             self._process = subprocess.Popen(self._command, stdout=log, stderr=log, env=environment)
             deadline = time.monotonic() + PATIENCE_S
             while not _ready(told):

@@ -15,7 +15,7 @@ Benchmark = Callable[[Console], None]
 
 NAMES = (
     "shortest_paths", "map_matching", "target_radius", "gap", "algorithm_2", "training", "traffic",
-    "replay", "decision", "service", "moving_units", "fleet", "price",
+    "replay", "decision", "service", "fleet", "price",
 )  # fmt: skip
 """Modules of this package, each with a function ``run``."""
 
