@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
 
-.PHONY: setup demo pictures test test-pythons shape coverage test-all check docs quick-start bench load evidence race-evidence dispatch-evidence fleet-evidence price-evidence live-recall-evidence claims evidence-summary sensitivity city city-traffic city-model traffic-plausibility experiment-traffic hong-kong-traffic format clean
+.PHONY: setup demo pictures test test-pythons shape coverage test-all check docs quick-start bench load living exclusive evidence race-evidence dispatch-evidence fleet-evidence price-evidence live-recall-evidence claims evidence-summary sensitivity city city-traffic city-model traffic-plausibility experiment-traffic hong-kong-traffic format clean
 
 setup: $(VENV)/.installed
 
@@ -57,6 +57,15 @@ bench: $(VENV)/.bench
 # WRITE=1 puts it on docs/benchmarks.md
 load: setup
 	@$(BIN)/python -m benchmarks.load $(if $(WRITE),--write)
+
+# a played city through nginx, two workers and PostgreSQL while they die: what was lost; twenty minutes
+living: setup
+	@$(BIN)/python -m benchmarks.living_city --minutes $(or $(MINUTES),20)
+
+# no unit held twice, nothing acknowledged missing: two workers under kills, on both databases
+exclusive: setup
+	@$(BIN)/python -m benchmarks.exclusive
+	@$(BIN)/python -m benchmarks.exclusive --postgresql
 
 docs: setup
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict  # not quiet: unseen warnings would not count

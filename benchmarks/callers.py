@@ -8,6 +8,7 @@ import asyncio
 import gc
 import json
 import os
+import re
 import time
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
@@ -35,6 +36,7 @@ class Outcome:
     elapsed_s: float = 0.0
     cpu_s: float = 0.0  # of the workers
     seconds: dict[str, list[float]] = field(default_factory=dict)
+    ids: list[str] = field(default_factory=list)  # of answers on record
 
     def add(self, kind: str, seconds: float) -> None:
         self.seconds.setdefault(kind, []).append(seconds)
@@ -125,7 +127,7 @@ class Callers:
         else:
             reader, writer = await asyncio.open_connection("127.0.0.1", self._ports[which])
         writer.write(request)
-        kind, stays_open = await answer_to(reader)
+        kind, stays_open, _ = await answer_to(reader)
         if stays_open:
             kept.append((reader, writer))
         else:
@@ -147,16 +149,19 @@ def call_of(call_id: str, token: str, place: Mapping[str, float]) -> bytes:
     return head.encode() + body
 
 
-async def answer_to(reader: asyncio.StreamReader) -> tuple[str, bool]:
-    """The kind of the next answer, and whether the connection stays open after it."""
+async def answer_to(reader: asyncio.StreamReader) -> tuple[str, bool, str]:
+    """The kind of the next answer, whether the connection stays open, and the id on record."""
     head = await reader.readuntil(b"\r\n\r\n")
     fields = head.lower()
     length = int(fields.split(b"content-length: ")[1].split(b"\r\n")[0])
     body = await reader.readexactly(length)
     stays_open = b"\r\nconnection: close" not in fields
+    found = re.search(rb'"id":"(\w+)"', body)
+    recorded = found is not None and b'"state":"unrecorded"' not in body
+    id_ = found[1].decode() if found is not None and recorded else ""
     if b'"decision":"no_advice"' in body:
-        return "no advice", stays_open
-    return {b"200": "answered", b"503": "refused"}.get(head[9:12], "failed"), stays_open
+        return "no advice", stays_open, id_
+    return {b"200": "answered", b"503": "refused"}.get(head[9:12], "failed"), stays_open, id_
 
 
 @contextmanager

@@ -1,23 +1,24 @@
 """Two workers, few units, many changes at once, and kills of workers: is anything broken.
 
-    python -m benchmarks.exclusive                       # SQLite
-    python -m benchmarks.exclusive --database postgresql://…
+    python -m benchmarks.exclusive                  # SQLite
+    python -m benchmarks.exclusive --postgresql     # a server of its own
     python -m benchmarks.exclusive --operations 8000 --seed 2
 
-Advice, replies, statuses and deletions come at two workers from several threads, while one of the
-workers is killed every few seconds. Afterwards the log is read: no unit passed from one call to
+Advice, replies, statuses, positions and deletions come at two workers from several threads, while
+one of the workers is killed every few seconds. The clock of the second worker is an hour ahead. Afterwards the log is read: no unit passed from one call to
 another while it was promised, every acknowledged change is there, and the record verifies. Then
 two desks answer the same advice at the same moment, again and again.
 """
 
 import argparse
 import json
+import os
 import random
 import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -30,10 +31,27 @@ from benchmarks.ports import free_port
 from benchmarks.stack import WorkerProcess
 from ideal_dispatch.cities import HARBOUR_MODEL, harbour_city
 from ideal_dispatch.service.record.database import Database, Job
-from ideal_dispatch.service.record.verification import read_chain, verify
+from ideal_dispatch.service.record.rows import LogRow
+from ideal_dispatch.service.record.verification import log_rows, verify
 from ideal_dispatch.service.tokens import digest
+from tests.postgres import running_postgres
 
 UNITS, CALLS, CLIENTS = 10, 40, 8
+AHEAD = """
+import datetime, time
+seconds, nanoseconds = time.time, time.time_ns
+time.time = lambda: seconds() + 3600.0
+time.time_ns = lambda: nanoseconds() + 3600 * 10**9
+
+class Ahead(datetime.datetime):
+    @classmethod
+    def now(cls, tz=None):
+        return super().now(tz) + datetime.timedelta(hours=1)
+
+datetime.datetime = Ahead
+"""
+"""The ``sitecustomize.py`` of a worker whose clock is an hour ahead."""
+
 _DESKS = {name: f"{name}-{'x' * 32}" for name in ("one", "two")}
 
 
@@ -158,6 +176,13 @@ class Storm:
             body["call_id"] = f"report-{number}"
         if rng.random() < 0.5:
             body |= {"lon": 117.21 + 0.065 * rng.random(), "lat": 21.585}
+        if rng.random() < 0.3:  # a list of positions, as a radio gateway sends it
+            places = [
+                {"id": f"U{n}", "lon": 117.21 + 0.065 * rng.random(), "lat": 21.585}
+                for n in rng.sample(range(UNITS), UNITS)
+            ]
+            listed = client.put(f"{url}/v1/units", json=places)
+            return f"positions {listed.status_code}"
         answer = client.put(f"{url}/v1/units/{unit}", json=body)
         if answer.status_code != 200:
             return f"status {answer.status_code}"
@@ -171,73 +196,89 @@ class Storm:
         return f"delete {answer.status_code}"
 
 
-def log_rows(database: Database) -> Iterator[tuple[int, str, str, dict[str, Any]]]:
-    """Moment, kind, call and content of every row."""
-    with database.snapshot(Job(time.monotonic() + 600.0)) as connection:
-        for row in read_chain(connection).rows:
-            yield row.at, row.kind, row.call_id, row.content
+@dataclass
+class Logged:
+    """What the log of a record holds, and what in it must not be."""
+
+    rows: Counter[str] = field(default_factory=Counter)
+    advised: set[str] = field(default_factory=set)
+    replied: dict[str, list[Any]] = field(default_factory=dict)
+    reported: set[tuple[str, str | None, str]] = field(default_factory=set)  # unit, call, status
+    closed: set[str] = field(default_factory=set)
+    opened: set[str] = field(default_factory=set)
+    broken: list[str] = field(default_factory=list)
 
 
-def look_at(database: Database, storm: Storm) -> None:
-    """Read the whole log, and note what must not be."""
-    tally = storm.tally
-    found = verify(database)
-    tally.rows = found.rows
-    if found.fault is not None:
-        tally.broken.append(found.fault)
+def read(url: str) -> Logged:
+    """Verify a record, and walk along its log.
+
+    No unit may pass from one call to another while it is promised, unless the log says that the
+    first call lost it; no advice may have two replies; no moment may come before an earlier one.
+    """
+    database, found = Database(url, create=False, timeout_s=600.0), Logged()
+    try:
+        fault = verify(database).fault
+        found.broken += [] if fault is None else [fault]
+        with database.snapshot(Job(time.monotonic() + 600.0)) as connection:
+            _walk(log_rows(connection), found)
+    finally:
+        database.close()
+    return found
+
+
+def _walk(rows: Iterable[LogRow], found: Logged) -> None:
     holder: dict[str, tuple[str | None, int]] = {}
-    advised, replied, reported = set[str](), dict[str, str](), set[tuple[str, str]]()
-    lost_before: set[tuple[str, str]] = set()
-    pending: list[tuple[str, str | None, str]] = []  # takings to be explained by rows that follow
+    taken: list[tuple[str, str | None, str]] = []  # to be explained by rows of the same change
     last_at = 0
-    for at, kind, call_id, body in log_rows(database):
-        if at < last_at:
-            tally.broken.append(f"the log runs backwards: {at} after {last_at}")
-        last_at = at
+    for row in rows:
+        body = row.content
+        found.rows[row.kind] += 1
+        if row.at < last_at:
+            found.broken.append(f"row {row.number}: the log runs backwards")
+        last_at = row.at
         if "changes" in body:
-            tally.broken += [f"{unit} passed from {a} to {b}" for unit, a, b in _unexplained(
-                pending, lost_before)]  # fmt: skip
-            pending, lost_before = [], set()
-        if kind == "promise_lost":
-            lost_before.add((body["unit"], body["call_id"]))
+            found.broken += [f"{unit} passed from {a} to {b}" for unit, a, b in taken]
+            taken = []
+        elif row.kind == "promise_lost":
+            taken = [one for one in taken if one[:2] != (body["unit"], body["call_id"])]
         for unit, image in body.get("changes", {}).get("unit", {}).items():
-            now_to = None if image is None else image["promised_to"]
-            until = (
-                0 if image is None or image["promised_until"] is None else image["promised_until"]
-            )
             before, held_until = holder.get(unit, (None, 0))
-            if before is not None and held_until > at and now_to not in (None, before):
-                pending.append((unit, before, now_to))
-            holder[unit] = (now_to, until)
-            if image is not None and (image["call_id"] or "").startswith("report-"):
-                reported.add((unit, image["call_id"]))
-        if kind == "recommendation":
+            now_to = None if image is None else image["promised_to"]
+            if before is not None and held_until > row.at and now_to not in (None, before):
+                taken.append((unit, before, now_to))
+            holder[unit] = now_to, 0 if image is None else image["promised_until"] or 0
+            if image is not None:
+                found.reported.add((unit, image["call_id"], image["status"]))
+        if row.kind == "recommendation":
             answer = body["answer"]
-            advised.add(answer["id"])
+            found.advised.add(answer["id"])
             if answer["state"] == "open" and answer["decision"] == "send_second":
                 unit = answer["second"]["unit"]
-                if holder.get(unit, (None, 0))[0] != call_id:
-                    tally.broken.append(f"advice {answer['id']}: {unit} is not promised to it")
-        if kind == "reply":
-            if body["id"] in replied:
-                tally.broken.append(f"advice {body['id']} has two replies on record")
-            replied[body["id"]] = body["reply"]["text"]
-    tally.broken += [f"{unit} passed from {a} to {b}" for unit, a, b in _unexplained(
-        pending, lost_before)]  # fmt: skip
-    tally.broken += [f"advice {one} is not on record" for one in storm.advised - advised]
-    tally.broken += [f"report {one} is not on record" for one in storm.reported - reported]
-    tally.broken += [
-        f"reply {text} to {id_} is not on record"
-        for id_, text in storm.replied.items() if replied.get(id_) != text
-    ]  # fmt: skip
+                if holder.get(unit, (None, 0))[0] != row.call_id and not answer["simulated"]:
+                    found.broken.append(f"advice {answer['id']}: {unit} is not promised to it")
+        elif row.kind == "reply":
+            if body["id"] in found.replied:
+                found.broken.append(f"advice {body['id']} has two replies on record")
+            found.replied.setdefault(body["id"], []).append(body["reply"])
+        elif row.kind == "dispatch" and body["dispatch"]["reply"] is not None:
+            found.replied.setdefault(body["id"], []).append(body["dispatch"]["reply"])
+        elif row.kind == "closure":
+            found.closed |= {body["closed"]} if "closed" in body else set()
+            found.opened |= {body["ended"]} if "ended" in body else set()
+    found.broken += [f"{unit} passed from {a} to {b}" for unit, a, b in taken]
+
+
+def look_at(url: str, storm: Storm) -> None:
+    """Read the whole log, and note what must not be."""
+    tally, logged = storm.tally, read(url)
+    tally.rows, tally.broken = logged.rows.total(), tally.broken + logged.broken
+    tally.broken += [f"advice {one} is not on record" for one in storm.advised - logged.advised]
+    reports = {(unit, call_id) for unit, call_id, _ in logged.reported}
+    tally.broken += [f"report {one} is not on record" for one in storm.reported - reports]
+    for id_, text in storm.replied.items():
+        if [one["text"] for one in logged.replied.get(id_, ()) if "text" in one][:1] != [text]:
+            tally.broken.append(f"reply {text} to {id_} is not on record")
     tally.acknowledged = len(storm.advised) + len(storm.replied) + len(storm.reported)
-
-
-def _unexplained(
-    taken: list[tuple[str, str | None, str]], lost: set[tuple[str, str]]
-) -> list[tuple[str, str | None, str]]:
-    """Units that passed from call to call, although the first was not said to have lost them."""
-    return [one for one in taken if (one[0], one[1]) not in lost]
 
 
 def twins(workers: list[WorkerProcess], count: int, tally: Tally) -> None:
@@ -287,7 +328,13 @@ def run(
 ) -> Tally:
     """The whole of it."""
     config = write_config(folder, database)
-    workers = [WorkerProcess(config, free_port()) for _ in range(2)]
+    (folder / "ahead").mkdir()
+    (folder / "ahead" / "sitecustomize.py").write_text(AHEAD)
+    paths = os.pathsep.join([str(folder / "ahead"), os.environ.get("PYTHONPATH", "")])
+    workers = [
+        WorkerProcess(config, free_port(), environment=environment)
+        for environment in ({}, {"PYTHONPATH": paths})
+    ]
     storm, done = Storm(workers, operations, seed), threading.Event()
     rng = random.Random(seed)
 
@@ -310,23 +357,24 @@ def run(
             done.set()
             killer.join()
         twins(workers, twin_count, storm.tally)
-    record = Database(database)
-    look_at(record, storm)
-    record.close()
+    look_at(database, storm)
     return storm.tally
 
 
 def main() -> None:
     """Run it by the command line, and print what came out."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])  # type: ignore[union-attr]
-    parser.add_argument("--database", help="an empty database; a SQLite file unless given")
+    parser.add_argument("--postgresql", action="store_true", help="in place of SQLite")
     parser.add_argument("--operations", type=int, default=5000)
     parser.add_argument("--twins", type=int, default=300)
     parser.add_argument("--kill-every", type=float, default=4.0, metavar="SECONDS")
     parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        database = given.database or f"sqlite:///{folder}/record.db"
+    with ExitStack() as stack:
+        folder = stack.enter_context(tempfile.TemporaryDirectory())
+        database = f"sqlite:///{folder}/record.db"
+        if given.postgresql:
+            database = stack.enter_context(running_postgres()).new_database()
         began = time.monotonic()
         tally = run(
             Path(folder), database, given.operations, given.twins, given.seed, given.kill_every

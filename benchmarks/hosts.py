@@ -1,6 +1,6 @@
 """Hosts with addresses of their own on one machine: network namespaces, each on a cable to it.
 
-For the tests of several machines and for ``python -m benchmarks.two_hosts``. Needs root and
+For the tests of several machines and for ``make load``. Needs root and
 iproute2. Addresses are those that RFC 2544 sets aside for tests of networks.
 """
 
@@ -60,6 +60,19 @@ class Host:
     def heal(self) -> None:
         """Plug it in again."""
         _ip("link", "set", self.cable, "up")
+
+    def route(self, address: str) -> None:
+        """Reach an address of this machine over the cable."""
+        _ip("-n", self.name, "route", "add", f"{address}/32", "via", self.gateway)
+
+    def block(self, address: str) -> None:
+        """Lose all that is sent to an address; the rest of the cable works."""
+        _ip("-n", self.name, "route", "replace", "blackhole", f"{address}/32")
+
+    def unblock(self, address: str) -> None:
+        """Reach it again."""
+        _ip("-n", self.name, "route", "delete", "blackhole", f"{address}/32")
+        self.route(address)
 
     def inside(self, work: Callable[[], _Said]) -> _Said:
         """What ``work`` returns; its sockets are the host's own, whatever the cable does."""

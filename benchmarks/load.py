@@ -1,33 +1,43 @@
 """The service as deployed, while its parts fail: ``make load`` prints a table and asserts nothing.
 
-deploy/nginx.conf before two workers with one solver each, on the embedded city with SQLite as
-audit. Callers ask one call after the other, as fast as they are answered. Every row has workers
-of its own. All of it listens on loopback, ends by itself within minutes, and stops what it
-started also when it is interrupted.
+deploy/nginx.conf before two workers on the embedded city, with PostgreSQL. Callers ask one call
+after the other, as fast as they are answered. Every row has workers and a database of its own, and
+at its end the record is verified and every acknowledged advice is looked up in it. All of it
+listens on loopback, ends by itself within minutes, and stops what it started also when it is
+interrupted.
 """
 
 import argparse
 import os
 import re
+import shutil
 import signal
+import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from multiprocessing import get_context
 from multiprocessing.pool import AsyncResult, Pool
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import httpx
 import numpy as np
+import psycopg
+import sqlalchemy as sa
 from rich.console import Console
 from rich.table import Table
 
 from benchmarks.callers import Outcome
+from benchmarks.hosts import Host, host, missing_namespaces
 from benchmarks.load_clients import Caller, Ended, Endless, endless_head, memory_mb, probe, storm
+from benchmarks.relay import relay
 from benchmarks.service import Town
 from benchmarks.stack import (
+    PATIENCE_S,
     ROOT,
     WORKER_PORTS,
     WorkerProcess,
@@ -36,7 +46,12 @@ from benchmarks.stack import (
     running,
 )
 from benchmarks.timing import human
+from ideal_dispatch.cities import harbour_city
 from ideal_dispatch.errors import InputError
+from ideal_dispatch.service.record import rows
+from ideal_dispatch.service.record.database import Database, Job
+from ideal_dispatch.service.record.verification import verify
+from tests.postgres import Postgres, missing_server, running_postgres
 from workshop.bench_page import conditions, markdown, measured, write_part
 
 CAD_S = 3.0
@@ -48,11 +63,30 @@ HANDBOOK = ("deployment.md", "operations.md")
 _CALLERS = 4
 _STORMING = 200
 _HEADS: tuple[Endless, ...] = ("headers", "value", "line")
+_EXPIRY_S = 0.5  # an advice: units are free again for the next calls
+_FREE = 50  # units of each depot
+_AWAY_S = 10.0
+_DELAY_S = 0.5
+_HANGING = '''
+"""A policy that hangs at some calls: what a fault of a plug-in does to a worker."""
+import time
+from dataclasses import dataclass
+from ideal_dispatch.dispatch.ideal import Ideal
+
+@dataclass(frozen=True)
+class Hanging(Ideal):
+    name: str = "hanging"
+
+    def decide(self, situation, rng):
+        if hash(situation.incident.name) % 400 == 0:
+            time.sleep(3600.0)
+        return super().decide(situation, rng)
+'''
 
 
 @dataclass(frozen=True)
 class Row:
-    """What callers got while something failed."""
+    """What callers got while something failed. What is ``wrong`` with the record stays empty."""
 
     what: str
     aim: str
@@ -65,8 +99,14 @@ class Row:
     measured: str = ""
 
     @classmethod
-    def of(cls, what: str, got: Outcome, others_wait_s: float | None = None) -> "Row":
-        """The row of an outcome: nobody is refused or lost, or p99 is below ``others_wait_s``."""
+    def of(
+        cls,
+        what: str,
+        got: Outcome,
+        others_wait_s: float | None = None,
+        wrong: Sequence[str] = (),
+    ) -> "Row":
+        """The row of an outcome: none is refused or lost, or p99 is below ``others_wait_s``."""
         answered = [s for kind in ("answered", "no advice") for s in got.seconds.get(kind, ())]
         calls, refused = sum(map(len, got.seconds.values())), got.count("refused")
         lost = got.count("failed") + sum(one > CAD_S for one in answered)
@@ -75,8 +115,9 @@ class Row:
         else:
             aim = f"p99 under {human(others_wait_s)}"
             reached = bool(answered) and float(np.quantile(answered, 0.99)) < others_wait_s
-        none = got.count("no advice")
-        return cls(what, aim, reached, calls, refused, lost, none, tuple(answered))
+        none, reached = got.count("no advice"), reached and not wrong
+        words = "; ".join(wrong)
+        return cls(what, aim, reached, calls, refused, lost, none, tuple(answered), words)
 
     def cells(self) -> list[str]:
         """As text, in the order of the table's columns."""
@@ -88,15 +129,17 @@ class Row:
 
 @dataclass(frozen=True)
 class Deployed:
-    """A centre's service: nginx at a port before two workers."""
+    """A centre's service: nginx at a port before two workers, and their database."""
 
     town: Town
     workers: Sequence[WorkerProcess]
     port: int
     pool: Pool
+    postgres: Postgres
+    url: str
 
     def caller(self, name: str, port: int | None = None, token: str | None = None) -> Caller:
-        """Somebody who asks through nginx, or at a bare port."""
+        """A client that asks through nginx, or at a bare port."""
         where = self.port if port is None else port
         return Caller(name, where, token or self.town.token, self.town.places, port is None)
 
@@ -104,50 +147,109 @@ class Deployed:
         """A few callers, in a process of their own."""
         return self.pool.apply_async(storm, (self.caller("load"), _CALLERS, seconds))
 
+    def row(self, what: str, got: Outcome) -> Row:
+        """The row, once the record was verified and searched for what was acknowledged."""
+        return Row.of(what, got, wrong=wrong_with(self.url, got.ids))
+
+
+def wrong_with(url: str, ids: Sequence[str]) -> list[str]:
+    """What is wrong with a record that should hold this advice."""
+    database = Database(url, create=False, timeout_s=PATIENCE_S)
+    try:
+        fault = verify(database).fault
+        query = sa.select(rows.advice.c.id)
+        job = Job(time.monotonic() + PATIENCE_S)
+        stored = set(database.read(lambda found: found.execute(query).scalars().all(), job))
+    finally:
+        database.close()
+    missing = len(set(ids) - stored)
+    return [*([fault] if fault else []), *([f"{missing} not on record"] if missing else [])]
+
 
 @contextmanager
-def deployed() -> Iterator[Deployed]:
-    """Everything started, and stopped at the end."""
+def deployed(
+    more: str = "",
+    environment: dict[str, str] | None = None,
+    delay_s: float = 0.0,
+    disk: Path | None = None,
+) -> Iterator[Deployed]:
+    """Everything started, and stopped at the end.
+
+    Settings may have ``more``; the database may answer ``delay_s`` later, or lie on a ``disk``.
+    """
     with ExitStack() as stack:
         folder = Path(stack.enter_context(TemporaryDirectory()))
-        town = Town.write(folder)
-        workers = stack.enter_context(running(town.config(2, "multistart"), 2))
-        proxy = stack.enter_context(proxied(folder, [worker.port for worker in workers]))
+        postgres = stack.enter_context(running_postgres(folder=disk))
+        url, town = postgres.new_database(), Town.write(folder)
+        address = url
+        if delay_s:
+            port = stack.enter_context(relay(postgres.port, delay_s))
+            address = url.replace(f":{postgres.port}/", f":{port}/")
+        config = town.config(2, address, expiry_s=_EXPIRY_S, more=more)
+        if environment is not None:  # a policy of its own stands in the folder
+            config.write_text(
+                config.read_text().replace("[policy]", '[policy]\nkind = "hang:Hanging"')
+            )
+            (folder / "hang.py").write_text(_HANGING)
+            environment = {"PYTHONPATH": str(folder)}
+        workers = stack.enter_context(running(config, 2, environment))
+        proxy = stack.enter_context(proxied(folder, [one.port for one in workers]))
+        report(workers[0].url, town.token)
         context = get_context("spawn")
-        ignoring = (signal.SIGINT, signal.SIG_IGN)  # whoever started them ends them
+        ignoring = (signal.SIGINT, signal.SIG_IGN)  # the process that started them ends them
         pool = stack.enter_context(context.Pool(2, signal.signal, ignoring))
-        yield Deployed(town, workers, int(proxy.url.rpartition(":")[2]), pool)
+        yield Deployed(
+            town, workers, int(proxy.url.rpartition(":")[2]), pool, postgres, url
+        )  # fmt: skip
+
+
+def report(url: str, token: str) -> None:
+    """Free units at every depot."""
+    news = [{"depot": one.name, "free": _FREE} for one in harbour_city().depots]
+    headers = {"Authorization": f"Bearer {token}"}
+    answer = httpx.put(f"{url}/v1/units", json=news, headers=headers, timeout=PATIENCE_S)
+    answer.raise_for_status()
 
 
 # --- what fails -------------------------------------------------------------------
 
 
-def solver_killed(seconds: float) -> Row:
-    """The solver of one worker is killed every two seconds."""
+def killed(seconds: float) -> Row:
+    """One worker after the other is killed, and started again."""
     with deployed() as here:
-        got, end = here.calls(seconds), time.monotonic() + seconds
+        got, end, count = here.calls(seconds), time.monotonic() + 0.8 * seconds, 0
         while time.monotonic() < end:
-            for solver in here.workers[0].solvers():
-                os.kill(solver, signal.SIGKILL)
-            time.sleep(2.0)
-        return Row.of("a solver killed every 2 s", got.get())
+            worker = here.workers[count % 2]
+            worker.kill()
+            time.sleep(1.0)
+            worker.start()
+            count += 1
+        return here.row(f"{count} workers killed, one at a time", got.get())
 
 
-def frozen(seconds: float, solver: bool) -> Row:
-    """One worker, or its solver, is stopped for most of the time, and goes on."""
+def frozen(seconds: float) -> Row:
+    """One worker is stopped for most of the time, and goes on."""
     with deployed() as here:
-        worker = here.workers[0]
-        stopped = worker.solvers() if solver else [worker.pid]
         got = here.calls(seconds)
         time.sleep(seconds / 8)
+        os.kill(here.workers[0].pid, signal.SIGSTOP)
         try:
-            for process in stopped:
-                os.kill(process, signal.SIGSTOP)
             time.sleep(seconds * 5 / 8)
         finally:
-            for process in stopped:
-                os.kill(process, signal.SIGCONT)
-        return Row.of(f"a frozen {'solver' if solver else 'worker'}", got.get())
+            os.kill(here.workers[0].pid, signal.SIGCONT)
+        return here.row("a frozen worker", got.get())
+
+
+def hanging(seconds: float) -> Row:
+    """Some decisions hang for ever; a worker with two of them ends, and is started again."""
+    with deployed(environment={}) as here:
+        got, end = here.calls(seconds), time.monotonic() + seconds
+        while time.monotonic() < end:
+            for worker in here.workers:
+                if not worker.alive:
+                    worker.start()
+            time.sleep(0.1)
+        return here.row("one decision in 400 hangs for ever", got.get())
 
 
 def rolling_restart(seconds: float) -> Row:
@@ -161,7 +263,120 @@ def rolling_restart(seconds: float) -> Row:
                 named[port].stop()
                 named[port].start()
             rounds += 1
-        return Row.of(f"{rounds} rolling restarts", got.get())
+        return here.row(f"{rounds} rolling restarts", got.get())
+
+
+def stopped(seconds: float, for_good: bool = False) -> Row:
+    """The database crashes, and is back after ten seconds or never."""
+    with deployed() as here:
+        got = here.calls(seconds)
+        time.sleep(seconds / 4)
+        here.postgres.stop("immediate")
+        time.sleep(0.0 if for_good else _AWAY_S)
+        if not for_good:
+            here.postgres.start()
+        outcome = got.get()
+        if for_good:
+            here.postgres.start()  # to read the record
+        what = "the database stopped for good" if for_good else "the database stopped for 10 s"
+        return here.row(what, outcome)
+
+
+def frozen_database(seconds: float) -> Row:
+    """The database takes connections and statements, and says nothing for ten seconds."""
+    with deployed() as here:
+        got = here.calls(seconds)
+        time.sleep(seconds / 4)
+        processes = here.postgres.processes()
+        for one in processes:
+            os.kill(one, signal.SIGSTOP)
+        time.sleep(_AWAY_S)
+        for one in processes:
+            with suppress(ProcessLookupError):
+                os.kill(one, signal.SIGCONT)
+        return here.row("the database frozen for 10 s", got.get())
+
+
+def slow(seconds: float) -> Row:
+    """Every answer of the database comes half a second late."""
+    with deployed(delay_s=_DELAY_S) as here:
+        return here.row("the database 500 ms slow", here.calls(seconds).get())
+
+
+def read_only(seconds: float) -> Row:
+    """The database is read-only for ten seconds, as a replica is before it is promoted."""
+    with deployed() as here:
+        got = here.calls(seconds)
+        time.sleep(seconds / 4)
+        for value in ("on", "off"):
+            address = here.url.replace("+psycopg", "")
+            with psycopg.connect(address, autocommit=True) as connection:
+                connection.execute(f"ALTER SYSTEM SET default_transaction_read_only = {value}")
+                connection.execute("SELECT pg_reload_conf()")
+            time.sleep(_AWAY_S if value == "on" else 0.0)
+        return here.row("the database read-only for 10 s", got.get())
+
+
+def disk_full(seconds: float) -> Row:
+    """The database's disk is full for ten seconds: it crashes, and is started again."""
+    with small_disk() as folder, deployed(disk=folder) as here:
+        got = here.calls(seconds)
+        time.sleep(seconds / 4)
+        filler = folder / "filler"
+        with filler.open("wb", buffering=0) as file:
+            for size in (1 << 20, 4096, 1):
+                with suppress(OSError):
+                    while True:
+                        file.write(b"x" * size)
+        time.sleep(_AWAY_S)
+        filler.unlink()
+        if not here.postgres.answers():
+            with suppress(AssertionError):
+                here.postgres.stop("immediate")
+            here.postgres.start()
+        return here.row("the database's disk full for 10 s", got.get())
+
+
+@contextmanager
+def small_disk() -> Iterator[Path]:
+    """A file system of its own, which root can mount."""
+    folder = Path(tempfile.mkdtemp(prefix="ideal-disk-"))
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=160m", "tmpfs", folder], check=True)
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", "--lazy", folder], check=True)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def cut_off(seconds: float) -> Row:
+    """One of two hosts does not reach the database any more; nginx reaches both."""
+    with ExitStack() as stack:
+        pair: list[Host] = [stack.enter_context(host(name, n)) for n, name in enumerate("ab")]
+        postgres = stack.enter_context(running_postgres([one.gateway for one in pair]))
+        url, folder = postgres.new_database(), Path(stack.enter_context(TemporaryDirectory()))
+        town = Town.write(folder)
+        for one, other in zip(pair, reversed(pair), strict=True):
+            # at the other cable's address, so that this way can be cut alone
+            one.route(other.gateway)
+            address = url.replace("127.0.0.1", other.gateway)
+            stack.enter_context(one.worker(town.config(2, address, expiry_s=_EXPIRY_S)))
+        report(pair[0].url, town.token)
+        places = [one.url.removeprefix("http://") for one in pair]
+        proxy = stack.enter_context(proxied(folder, places))
+        pool = stack.enter_context(get_context("spawn").Pool(1))
+        port = int(proxy.url.rpartition(":")[2])
+        caller = Caller("cut", port, town.token, town.places, tls=True)
+        got = pool.apply_async(storm, (caller, _CALLERS, seconds))
+        time.sleep(seconds / 4)
+        pair[0].block(pair[1].gateway)
+        time.sleep(_AWAY_S)
+        pair[0].unblock(pair[1].gateway)
+        outcome = got.get()
+        return Row.of(
+            "one of two hosts cut off from the database for 10 s", outcome,
+            wrong=wrong_with(url, outcome.ids),
+        )  # fmt: skip
 
 
 def restarts(page: str) -> list[int]:
@@ -205,10 +420,17 @@ def endless_heads(seconds: float) -> Row:
 
 
 ROWS: Sequence[Callable[[float], Row]] = (
-    solver_killed,
-    lambda s: frozen(s / 2, solver=False),
-    lambda s: frozen(s / 2, solver=True),
+    killed,
+    lambda s: frozen(s / 2),
+    hanging,
     rolling_restart,
+    stopped,
+    lambda s: stopped(s / 2, for_good=True),
+    frozen_database,
+    lambda s: slow(s / 3),
+    read_only,
+    disk_full,
+    cut_off,
     lambda s: storm_beside(s / 3, bare=True),
     lambda s: storm_beside(s / 3, bare=False),
     lambda s: endless_heads(s / 6),
@@ -219,7 +441,7 @@ def run(
     console: Console, seconds: float = 60.0, rows: Sequence[Callable[[float], Row]] = ROWS
 ) -> None:
     """Print the table; ``seconds`` for the longest row."""
-    if missing := missing_programs():
+    if missing := missing_programs() or missing_server() or missing_namespaces():
         raise InputError(f"make load: {missing}")
     table = Table(title="nginx and two workers while parts fail; a call counts as lost after 3 s")
     words = ("what", "aim", "reached")

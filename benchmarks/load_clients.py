@@ -43,8 +43,8 @@ class Caller:
         context = ssl._create_unverified_context() if self.tls else None
         return await asyncio.open_connection("127.0.0.1", self.port, ssl=context)
 
-    async def ask(self, connection: _Connection, number: int) -> tuple[str, bool]:
-        """The kind of answer to a new call, and whether the connection stays open."""
+    async def ask(self, connection: _Connection, number: int) -> tuple[str, bool, str]:
+        """The kind of answer to a new call, whether the connection stays open, and its id."""
         place = self.places[number % len(self.places)]
         connection[1].write(call_of(f"{self.name}-{number}", self.token, place))
         return await answer_to(connection[0])
@@ -72,14 +72,15 @@ async def _again_and_again(
 ) -> None:
     connection: _Connection | None = None
     while (began := time.perf_counter()) < end:
-        kind, stays_open = "failed", False
+        kind, stays_open, id_ = "failed", False, ""
         try:
             async with asyncio.timeout(_PATIENCE_S):
                 connection = connection or await caller.connect()
-                kind, stays_open = await caller.ask(connection, next(numbers))
+                kind, stays_open, id_ = await caller.ask(connection, next(numbers))
         except (TimeoutError, OSError, asyncio.IncompleteReadError):
             await asyncio.sleep(0.01)
         outcome.add(kind, time.perf_counter() - began)
+        outcome.ids += [id_] if id_ else []
         if connection is not None and not stays_open:
             connection[1].close()
             connection = None
@@ -119,7 +120,7 @@ async def _once(
     try:
         async with asyncio.timeout(_PATIENCE_S):
             connection = free.pop() if free else await caller.connect()
-            kind, stays_open = await caller.ask(connection, number)
+            kind, stays_open, _ = await caller.ask(connection, number)
             if free is not None and stays_open:
                 free.append(connection)
             else:

@@ -203,7 +203,14 @@ class Contender:
         with ExitStack() as stack:
             running, took_s = {}, 0.0
             for port in [free_port() for _ in range(self.workers)]:
-                theirs = [sys.executable, "-m", "benchmarks.service", "bare", str(config), str(port)]
+                theirs = [
+                    sys.executable,
+                    "-m",
+                    "benchmarks.service",
+                    "bare",
+                    str(config),
+                    str(port),
+                ]
                 worker = WorkerProcess(config, port, theirs if self.bare else None, environment)
                 stack.callback(worker.stop)
                 began = time.perf_counter()
@@ -306,7 +313,9 @@ def _print(console: Console, found: dict[Contender, list[Measured]]) -> None:
         if one.bare:
             continue
         pair = [
-            np.median([each.quantiles()[:2] for row in rows if (each := getattr(row, name))], axis=0)
+            np.median(
+                [each.quantiles()[:2] for row in rows if (each := getattr(row, name))], axis=0
+            )
             for name in ("still", "moving")
         ]
         beside.add_row(

@@ -68,6 +68,10 @@ class WorkerProcess:
         assert self._process is not None
         return self._process.pid
 
+    @property
+    def alive(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
     def start(self) -> None:
         """Start it; return when it says that it can advise (``Type=notify``)."""
         name = f"ideal-dispatch-{os.getpid()}-{self.port}"
@@ -94,10 +98,13 @@ class WorkerProcess:
 
 
 @contextmanager
-def running(config: Path, count: int = 1) -> Iterator[list[WorkerProcess]]:
+def running(
+    config: Path, count: int = 1, environment: Mapping[str, str] | None = None
+) -> Iterator[list[WorkerProcess]]:
     """So many workers with the same settings, each at a port of its own and ready for calls."""
     with ExitStack() as stack:
-        workers = [WorkerProcess(config, free_port()) for _ in range(count)]
+        ports = [free_port() for _ in range(count)]
+        workers = [WorkerProcess(config, port, environment=environment) for port in ports]
         for worker in workers:
             stack.callback(worker.stop)
             worker.start()
@@ -153,7 +160,7 @@ def nginx_command(
     folder: Path,
     tls: int,
     plain: int,
-    workers: Sequence[int],
+    workers: Sequence[int | str],
     others: Iterable[tuple[str, str]] = (),
 ) -> list[str]:
     """What runs nginx with deploy/nginx.conf, with other ports, certificate and words."""
@@ -168,7 +175,8 @@ def nginx_command(
     text = put_in(text, "listen 80;", f"listen 127.0.0.1:{plain};")
     text = put_in(text, "/etc/ideal-dispatch/tls/", f"{folder}/")
     for there, here in zip(WORKER_PORTS, workers, strict=True):
-        text = put_in(text, f"server 127.0.0.1:{there} ", f"server 127.0.0.1:{here} ")
+        where = f"127.0.0.1:{here}" if isinstance(here, int) else here
+        text = put_in(text, f"server 127.0.0.1:{there} ", f"server {where} ")
     for old, new in others:
         text = put_in(text, old, new)
     (folder / "site.conf").write_text(text)
@@ -186,9 +194,9 @@ def nginx_command(
 
 @contextmanager
 def proxied(
-    folder: Path, workers: Sequence[int], others: Iterable[tuple[str, str]] = ()
+    folder: Path, workers: Sequence[int | str], others: Iterable[tuple[str, str]] = ()
 ) -> Iterator[Proxy]:
-    """Run nginx before the workers at these ports; ``others`` changes words of its file."""
+    """Run nginx before the workers at these ports or addresses; ``others`` changes its words."""
     tls, plain = free_port(), free_port()
     command = nginx_command(folder, tls, plain, workers, others)
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)

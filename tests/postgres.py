@@ -61,6 +61,11 @@ class Postgres:
     def running(self) -> bool:
         return (self._data / "postmaster.pid").exists()
 
+    def answers(self) -> bool:
+        """Whether it takes connections."""
+        where = ("-h", "127.0.0.1", "-p", str(self.port), "-q")
+        return subprocess.run([self._binaries / "pg_isready", *where], check=False).returncode == 0
+
     def processes(self) -> list[int]:
         """The server's process, first, and those of its connections."""
         parent = int((self._data / "postmaster.pid").read_text().split()[0])
@@ -120,12 +125,14 @@ def missing_server() -> str:
 
 
 @contextmanager
-def running_postgres(addresses: Sequence[str] = ()) -> Iterator[Postgres]:
-    """A server with files of its own, which go with it."""
+def running_postgres(
+    addresses: Sequence[str] = (), folder: Path | None = None
+) -> Iterator[Postgres]:
+    """A server with files of its own, which go with it; they lie in a new ``folder`` if given."""
     binaries = _binaries()
     assert binaries is not None
     user = "postgres" if os.geteuid() == 0 else None
-    folder = Path(tempfile.mkdtemp(prefix="ideal-pg-"))
+    folder = folder or Path(tempfile.mkdtemp(prefix="ideal-pg-"))
     try:
         if user is not None:
             account = pwd.getpwnam(user)

@@ -9,10 +9,11 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
+from benchmarks.exclusive import AHEAD
 from ideal_dispatch.service.clock import micros
-from ideal_dispatch.service.requests import RecommendationRequest
 from ideal_dispatch.service.messages import KnownWeather, Picture
 from ideal_dispatch.service.record import tables
+from ideal_dispatch.service.requests import RecommendationRequest
 from ideal_dispatch.service.units import Unit
 from tests.service_town import (
     Local,
@@ -24,20 +25,6 @@ from tests.service_town import (
     local,
     serving,
 )
-
-AHEAD = """
-import datetime, time
-seconds, nanoseconds = time.time, time.time_ns
-time.time = lambda: seconds() + 3600.0
-time.time_ns = lambda: nanoseconds() + 3600 * 10**9
-
-class Ahead(datetime.datetime):
-    @classmethod
-    def now(cls, tz=None):
-        return super().now(tz) + datetime.timedelta(hours=1)
-
-datetime.datetime = Ahead
-"""
 
 
 @pytest.fixture(scope="module")
