@@ -31,7 +31,7 @@ def ideal(*words: str) -> "subprocess.CompletedProcess[str]":
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("serve", "--speed", "60", "--config", "town.toml"), "with --config give it in [clock]"),
+        (("serve", "--speed", "60", "--config", "town.toml"), "with --config use [clock]"),
         (("serve", "--simulate", "--config", "town.toml"), "run `ideal simulate`"),
         (("simulate",), "whose calls are they? Give --token or --token-file"),
         (("simulate", "--token", "a", "--token-file", "b"), "Give --token or --token-file"),
