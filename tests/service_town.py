@@ -262,7 +262,7 @@ def local(app: FastAPI) -> Iterator[Local]:
             client.service = service
             yield client
     finally:
-        service.end_events()
+        service.events.close()
         server.should_exit = True
         thread.join(PATIENCE_S)
 

@@ -1,7 +1,7 @@
 """Who may do what: the token of a request, and the roles of each route."""
 
 import asyncio
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from fastapi import Depends, Request
 from fastapi.security import HTTPBearer
@@ -9,9 +9,6 @@ from starlette.exceptions import HTTPException
 
 from ideal_dispatch.service.settings import Token
 from ideal_dispatch.service.tokens import authenticate
-
-if TYPE_CHECKING:
-    from ideal_dispatch.service.service import Service
 
 COOKIE = "ideal_session"
 
@@ -34,8 +31,7 @@ def token_of(request: Request) -> Token:
 
 def owner(request: Request, token: str | None) -> Token:
     """Whose token it is, or the refusal."""
-    service: Service = request.app.state.service
-    return authenticate(token, service.settings.tokens)
+    return authenticate(token, request.app.state.service.settings.tokens)
 
 
 def bearer(request: Request) -> str | None:

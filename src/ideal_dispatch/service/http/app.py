@@ -78,7 +78,7 @@ def create_app(settings: ServiceSettings, engine: Engine, *, attended: bool = Fa
             if not attended:
                 yield
                 return
-            attending = asyncio.create_task(attend(service))
+            attending = asyncio.create_task(attend(service.events.close))
             yield
             attending.cancel()
         finally:
@@ -104,8 +104,12 @@ def create_app(settings: ServiceSettings, engine: Engine, *, attended: bool = Fa
     app.add_middleware(
         Protection,
         service=service,
-        calls={routes.ASK: limits.body_bytes, routes.EIDO: limits.eido_bytes},
-        lists={routes.UNITS: limits.eido_bytes},
-        strangers={routes.SESSION: SESSION_BYTES},
+        bytes={
+            routes.EIDO: limits.eido_bytes,
+            routes.UNITS: limits.eido_bytes,
+            routes.SESSION: SESSION_BYTES,
+        },
+        calls=(routes.ASK, routes.EIDO),
+        strangers=(routes.SESSION,),
     )
     return app

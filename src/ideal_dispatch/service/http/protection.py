@@ -9,7 +9,7 @@ import logging
 import random
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
@@ -68,21 +68,20 @@ class Protection:
     """Caps a body's size, nesting and time, adds security headers, and logs the request.
 
     The token is checked before a body is read, except at the paths of ``strangers``. Where no
-    place is free, what is posted to ``calls`` is not read either. These and ``lists`` say how many
-    bytes a body may have there; elsewhere the settings do.
+    place is free, what is posted to ``calls`` is not read either. A body may have as many
+    ``bytes`` as are said of its path; elsewhere the settings say it.
     """
 
     def __init__(
         self,
         app: ASGIApp,
         service: "Service",
-        calls: Mapping[str, int],
-        lists: Mapping[str, int],
-        strangers: Mapping[str, int],
+        bytes: Mapping[str, int],  # noqa: A002
+        calls: Collection[str],
+        strangers: Collection[str],
     ) -> None:
         self._app, self._service = app, service
-        self._calls, self._strangers = calls, strangers
-        self._bytes = {**calls, **lists, **strangers}
+        self._bytes, self._calls, self._strangers = bytes, calls, strangers
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
@@ -109,18 +108,17 @@ class Protection:
                 message["headers"] = [*own, *extra]
             await send(message)
 
+        serve: ASGIApp = self._app
         try:
             try:
                 receive = await self._checked(scope, receive, headers)
             except (IdealError, RefusedError) as error:
                 refusal = refusal_of(error)
                 self._service.metrics.refused.labels(refusal.code).inc()
-                response = refusal.response()
+                serve = response = refusal.response()
                 if refusal.status != 503:  # a client that asks again keeps the connection
                     response.headers["connection"] = "close"  # the rest of the body is not read
-                await response(scope, receive, answering)
-            else:
-                await self._app(scope, receive, answering)
+            await serve(scope, receive, answering)
         finally:
             level = logging.DEBUG if scope["path"] in _QUIET else logging.INFO
             client = scope.get("client") or ("", 0)
@@ -133,34 +131,22 @@ class Protection:
         self, scope: Scope, receive: Receive, headers: dict[bytes, bytes]
     ) -> Receive:
         """What the application is to receive, once that is known to be harmless."""
-        length = headers.get(b"content-length", b"0")
+        length, path = headers.get(b"content-length", b"0"), scope["path"]
         if length == b"0" and b"transfer-encoding" not in headers:
             return receive
-        client = "" if scope["path"] in self._strangers else token_of(Request(scope)).name
-        if scope["method"] == "POST" and scope["path"] in self._calls:
+        client = "" if path in self._strangers else token_of(Request(scope)).name
+        if scope["method"] == "POST" and path in self._calls:
             self._service.admission.check(client)
         charset = _CHARSET.search(headers.get(b"content-type", b"").lower())
         if charset and charset[1] not in (b"utf-8", b"utf8"):
             raise RefusedError(415, "not_utf8", _NOT_UTF8, "body")
-        body = await self._body(scope["path"], length, receive)
-        given = False
-
-        async def replayed() -> Message:
-            nonlocal given
-            if given:
-                return await receive()
-            given = True
-            return {"type": "http.request", "body": body, "more_body": False}
-
-        return replayed
-
-    async def _body(self, path: str, length: bytes, receive: Receive) -> bytes:
-        """The body, once it is known to be harmless."""
         limits = self._service.settings.server
         most = self._bytes.get(path, limits.body_bytes)
-        too_large = f"the body is larger than {most:,} bytes"
+        too_large = RefusedError(
+            413, "too_large", f"the body is larger than {most:,} bytes", "body"
+        )
         if not length.isdigit() or int(length) > most:
-            raise RefusedError(413, "too_large", too_large, "body")
+            raise too_large
         read, more = bytearray(), True
         try:
             async with asyncio.timeout(limits.body_timeout_s):
@@ -171,9 +157,9 @@ class Protection:
         except TimeoutError:
             words = f"the body did not arrive within {limits.body_timeout_s:g} s"
             raise RefusedError(408, "too_slow", words, "body") from None
+        if len(read) > most:
+            raise too_large
         body = bytes(read)
-        if len(body) > most:
-            raise RefusedError(413, "too_large", too_large, "body")
         if not _is_utf8(body):
             raise RefusedError(415, "not_utf8", _NOT_UTF8, "body")
         if elements(body) > _MOST_ELEMENTS:  # first: how deep many are takes longer
@@ -182,7 +168,12 @@ class Protection:
         if depth(body) > limits.nesting:
             words = f"the body is nested more than {limits.nesting} deep"
             raise RefusedError(422, "too_deep", words, "body")
-        return body
+        whole: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+
+        async def replayed() -> Message:
+            return whole.pop() if whole else await receive()
+
+        return replayed
 
 
 def _is_utf8(body: bytes) -> bool:
@@ -190,10 +181,7 @@ def _is_utf8(body: bytes) -> bool:
 
     Such a reader finds UTF-16 and UTF-32 by their NULs; the limits here would not see a bracket.
     """
-    if b"\0" in body or body.startswith(codecs.BOM_UTF8):
-        return False
     try:
-        body.decode()
+        return "\0" not in body.decode() and not body.startswith(codecs.BOM_UTF8)
     except UnicodeDecodeError:
         return False
-    return True

@@ -28,8 +28,6 @@ from ideal_dispatch.service.settings import (
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
-    from ideal_dispatch.service.service import Service
-
 FACTORY = f"{__name__}:worker"
 """Where uvicorn's supervisor finds the application of a worker process."""
 
@@ -102,7 +100,7 @@ def worker() -> "FastAPI":
         sys.exit(STARTUP_FAILURE)  # the supervisor does not try again
 
 
-async def attend(service: "Service") -> None:
+async def attend(end_streams: Callable[[], None]) -> None:
     """Say to systemd (``Type=notify``) that the service is ready, and guard the event loop.
 
     A thread that never gives back Python's lock stops the event loop: the process then ends with
@@ -118,9 +116,13 @@ async def attend(service: "Service") -> None:
             server = _server()
             if server is not None and server.started and not said:
                 said = True
-                _say_ready()
+                if address := notify_socket():
+                    address = re.sub("^@", "\0", address)  # no file, a name alone
+                    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as systemd:
+                        with suppress(OSError):
+                            systemd.sendto(b"READY=1", address)
             if server is not None and server.should_exit:
-                service.end_events()
+                end_streams()
             await asyncio.sleep(_LOOK_S)
     finally:
         faulthandler.cancel_dump_traceback_later()
@@ -128,17 +130,12 @@ async def attend(service: "Service") -> None:
 
 async def ready_or_ended(ready: Callable[[], bool]) -> None:
     """Wait until it is ready, or until uvicorn is to end: by itself it waits for the start."""
-    began = time.monotonic()
-    say_at = began + _SAY_EVERY_S
-    while not ready():
-        server = _server()
-        if server is not None and server.should_exit:
-            log.info("ended before it was ready")
-            return
-        if time.monotonic() >= say_at:
+    began = said = time.monotonic()
+    while not ready() and not ((server := _server()) and server.should_exit):
+        if time.monotonic() > said + _SAY_EVERY_S:
+            said = time.monotonic()
             words = "not ready after %.0f s: files are loaded, or kernels are compiled"
-            log.info(words, time.monotonic() - began)
-            say_at += _SAY_EVERY_S
+            log.info(words, said - began)
         await asyncio.sleep(0.01)
 
 
@@ -146,12 +143,6 @@ def _server() -> uvicorn.Server | None:
     """The server of this process: it handles the signals, and tells the application nothing."""
     server = getattr(signal.getsignal(signal.SIGTERM), "__self__", None)
     return server if isinstance(server, uvicorn.Server) else None
-
-
-def _say_ready() -> None:
-    if address := notify_socket():
-        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as told, suppress(OSError):
-            told.sendto(b"READY=1", re.sub("^@", "\0", address))  # @: no file, a name alone
 
 
 def _check_address(host: str, port: int) -> None:

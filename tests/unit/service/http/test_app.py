@@ -12,6 +12,7 @@ import pytest
 from pydantic import BaseModel
 
 from ideal_dispatch.service.demo import demo
+from ideal_dispatch.service.http import access
 from ideal_dispatch.service.http import answer_schemas as out
 from tests.service_town import (
     ASK,

@@ -107,8 +107,8 @@ def ask(
         metrics=SimpleNamespace(refused=SimpleNamespace(labels=counted)),
     )
     scope["app"] = SimpleNamespace(state=SimpleNamespace(service=service))
-    calls = {"/call": 1000, "/large": 50_000}
-    guarded = Protection(Echo(), service, calls=calls, lists={}, strangers={"/open": 10})
+    most = {"/large": 50_000, "/open": 10}
+    guarded = Protection(Echo(), service, most, calls=("/call", "/large"), strangers=("/open",))
     asyncio.run(guarded(scope, receive, send))
     if (stranger and path != "/open") or refused:
         assert waiting == pieces  # nothing was read
