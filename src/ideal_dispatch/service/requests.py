@@ -266,7 +266,7 @@ UNITS_EXAMPLE = [
     {"depot": "Gannet Bay", "free": 2},
 ]
 
-_Point = Annotated[list[Number], Field(min_length=2, max_length=2)]
+_Point = Annotated[tuple[Longitude, Latitude], Field(strict=False)]  # JSON knows lists alone
 
 CLOSURE_EXAMPLE: JsonDict = {
     "reason": "parade",
@@ -294,20 +294,11 @@ class ClosureIn(In):
 
     @model_validator(mode="after")
     def _one_shape(self) -> "ClosureIn":
-        shapes = [one for one in (self.edges, self.line, self.polygon) if one is not None]
-        if len(shapes) != 1:
+        if [self.edges, self.line, self.polygon].count(None) != 2:
             raise ValueError("give exactly one of edges, line and polygon")
-        for lon, lat in (*(self.line or ()), *(self.polygon or ())):
-            if not (abs(lon) <= 180 and abs(lat) <= 90):
-                raise ValueError(f"longitude {lon}, latitude {lat} are not on Earth; swapped?")
         if self.since is not None and self.until is not None and self.until <= self.since:
             raise ValueError("until is not after from")
         return self
-
-    def drawn(self) -> tuple[str, Any]:
-        """Which of the three it is."""
-        kinds = {"edges": self.edges, "line": self.line, "polygon": self.polygon}
-        return next((kind, shape) for kind, shape in kinds.items() if shape is not None)
 
 
 # --- the desk ---------------------------------------------------------------------

@@ -5,13 +5,13 @@ import logging
 import sys
 import threading
 import time
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from functools import cache, partial
 from itertools import count
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from ideal_dispatch import __version__
 from ideal_dispatch.errors import IdealError, InputError
@@ -43,6 +43,34 @@ _FOLLOW_S, _HEALTH_S, _COVER_S, _RETAIN_S = 0.5, 1.0, 5.0, 3600.0
 _THREADS = 8  # that wait for the database
 
 _Found = TypeVar("_Found")
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """Whether advice can be given, and the state of every part in words."""
+
+    status: Literal["starting", "ready", "degraded"]
+    parts: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class CityNow:
+    """The city: ``depots`` with name, lon and lat, and the service's ``clock``.
+
+    ``cover`` is how far the next call is from help: half of all junctions are reached by a free
+    unit within ``median_s``, nine of ten within ``p90_s``. ``units_known`` is whether any unit
+    was ever reported.
+    """
+
+    name: str
+    depots: list[dict[str, Any]]
+    centre: tuple[float, float]
+    bounds: tuple[float, float, float, float]
+    time_zone: str
+    simulated: bool
+    clock: dict[str, Any]
+    cover: dict[str, float | None] | None
+    units_known: bool
 
 
 class Service:
@@ -232,8 +260,8 @@ class Service:
 
     # --- the city -----------------------------------------------------------------------
 
-    async def city(self) -> dict[str, Any]:
-        """Name, depots, extent and clock, and how far the next call is from a free unit."""
+    async def city(self) -> CityNow:
+        """The city as it is now; where the database is away, as it was."""
         facts, clock = self.facts, self.settings.clock
         west, south, east, north = facts.bounds
 
@@ -250,19 +278,12 @@ class Service:
                 free = [unit for unit in units if unit.free and not unit.promised(now)]
                 found = await asyncio.to_thread(self.engine.city.cover, free, closed, now)
                 self._cover = None if found is None else asdict(found)
-        return {
-            "name": facts.name,
-            "depots": [
-                {"name": name, "lon": lon, "lat": lat} for name, (lon, lat) in facts.depots.items()
-            ],
-            "centre": [round((west + east) / 2, 6), round((south + north) / 2, 6)],
-            "bounds": [west, south, east, north],
-            "time_zone": facts.time_zone,
-            "simulated": self.settings.demo,
-            "clock": {"now": moment_text(now), "speed": clock.speed},
-            "cover": self._cover,
-            "units_known": self._units_known,
-        }
+        depots = [{"name": k, "lon": lon, "lat": lat} for k, (lon, lat) in facts.depots.items()]
+        centre = round((west + east) / 2, 6), round((south + north) / 2, 6)
+        return CityNow(
+            facts.name, depots, centre, facts.bounds, facts.time_zone, self.settings.demo,
+            {"now": moment_text(now), "speed": clock.speed}, self._cover, self._units_known,
+        )  # fmt: skip
 
     async def step_clock(self, seconds: float, actor: str) -> dict[str, Any]:
         """Move a simulated clock on, for all workers."""
@@ -308,8 +329,8 @@ class Service:
 
     # --- how it is ----------------------------------------------------------------------
 
-    def health(self) -> tuple[str, dict[str, str]]:
-        """Whether advice can be given now, and the state of every part in words."""
+    def health(self) -> Health:
+        """How this worker is."""
         parts = {
             "decisions": "ready" if self.engine.ready else "starting",
             "database": "ready" if self._database_up else "does not answer",
@@ -317,9 +338,8 @@ class Service:
             "weather": "answers say why" if self.weather.problem else "ready",
         }
         if not self.engine.ready:
-            return "starting", parts
-        good = all(one == "ready" for one in parts.values())
-        return "ready" if good else "degraded", parts
+            return Health("starting", parts)
+        return Health("ready" if {*parts.values()} == {"ready"} else "degraded", parts)
 
     def measure(self) -> bytes:
         """The page of metrics."""
@@ -330,17 +350,16 @@ class Service:
 
     async def _watch(self) -> None:
         """Ask the database how it is, and let the desks know of changes of health."""
-        last: Mapping[str, str] = {}
+        last = None
         while True:
             try:
                 await self._database(self._now)
                 self._database_up = True
             except RecordUnavailableError:
                 self._database_up = False
-            status, parts = self.health()
-            if parts != last:
-                last = parts
-                self.events.publish("health", {"status": status, "parts": parts})
+            if (health := self.health()) != last:
+                last = health
+                self.events.publish("health", asdict(health))
             await asyncio.sleep(_HEALTH_S)
 
     def _poll_weather(self) -> None:

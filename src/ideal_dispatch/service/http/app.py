@@ -67,7 +67,7 @@ def create_app(settings: ServiceSettings, engine: Engine, *, attended: bool = Fa
             await service.start()
             if not settings.demo:
                 # nothing listens until then: a proxy asks another worker
-                await ready_or_ended(lambda: service.health()[0] != "starting")
+                await ready_or_ended(lambda: service.health().status != "starting")
             if settings.invents:
                 counts = [CountIn(depot=one, free=_DEMO_UNITS) for one in service.facts.depots]
                 with suppress(RecordUnavailableError):

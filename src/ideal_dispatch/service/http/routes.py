@@ -6,7 +6,7 @@ import asyncio
 import re
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Depends, Header, Query, Request
 from pydantic_core import to_json
@@ -28,9 +28,7 @@ from ideal_dispatch.service.http.protection import BEGAN
 from ideal_dispatch.service.http.refusals import REFUSALS, or_404
 from ideal_dispatch.service.metrics import CONTENT_TYPE
 from ideal_dispatch.service.record.transaction import State, Transaction
-
-if TYPE_CHECKING:
-    from ideal_dispatch.service.service import Service
+from ideal_dispatch.service.service import CityNow, Health, Service
 
 ASK, EIDO, UNITS = "/v1/recommendations", "/v1/incidents/eido", "/v1/units"
 CLOSURES, DISPATCHES = "/v1/closures", "/v1/dispatches"
@@ -52,13 +50,13 @@ _LONG = {
 }  # fmt: skip
 
 
-def service_of(request: Request) -> "Service":
+def service_of(request: Request) -> Service:
     """The state that all requests share."""
     service: Service = request.app.state.service
     return service
 
 
-Serving = Annotated["Service", Depends(service_of)]
+Serving = Annotated[Service, Depends(service_of)]
 Key = Annotated[str | None, Header(alias="Idempotency-Key", max_length=200)]
 Brief = Annotated[bool, Query(description="Leave out geometry and explanation.")]
 
@@ -162,7 +160,7 @@ async def reply(
 # --- units ------------------------------------------------------------------------
 
 
-def _plain(service: "Service", state: State, id: str | None = None) -> list[dict[str, Any]]:
+def _plain(service: Service, state: State, id: str | None = None) -> list[dict[str, Any]]:
     stale_s, found = service.settings.units.position_stale_s, state.units()
     return [unit.plain(state.now, stale_s) for unit in found if id in (None, unit.id)]
 
@@ -302,7 +300,7 @@ async def events(
     )
 
 
-@desk.get("/v1/city", response_model=out.CityOut)
+@desk.get("/v1/city", response_model=CityNow)
 async def city(service: Serving, reader: Reader) -> Response:
     """Name, depots, extent, clock, and how far the next call is from help."""
     return _json(await service.city())
@@ -330,7 +328,7 @@ async def model_card(service: Serving, reader: Reader) -> Response:
     return Response(card, media_type="text/markdown; charset=utf-8")
 
 
-@desk.get("/v1/languages", responses={200: {"model": list[str]}})
+@desk.get("/v1/languages", response_model=list[str])
 async def languages(service: Serving) -> Response:
     """The languages that the desk offers; the sign-in page has them too, so no token is needed."""
     return _json(list(service.settings.city.languages))
@@ -395,18 +393,17 @@ async def step_clock(step: schemas.ClockStep, service: Serving, admin: Admin) ->
 # --- health -----------------------------------------------------------------------
 
 
-@health.get("/healthz", responses={200: {"model": out.HealthOut}})
+@health.get("/healthz", response_model=Health)
 async def alive(service: Serving) -> Response:
     """The process answers."""
-    status, parts = service.health()
-    return _json({"status": status, "parts": parts})
+    return _json(service.health())
 
 
-@health.get("/readyz", responses={200: {"model": out.HealthOut}, 503: {"model": out.HealthOut}})
+@health.get("/readyz", response_model=Health, responses={503: {"model": Health}})
 async def ready(service: Serving) -> Response:
     """Advice can be given; 503 while the service starts. A degraded service is ready."""
-    status, parts = service.health()
-    return _json({"status": status, "parts": parts}, 503 if status == "starting" else 200)
+    found = service.health()
+    return _json(found, 503 if found.status == "starting" else 200)
 
 
 @health.get("/metrics", **_content("text/plain"))

@@ -18,12 +18,7 @@ from uvicorn.supervisors import Multiprocess
 
 from ideal_dispatch.errors import IdealError, InputError
 from ideal_dispatch.service import logs
-from ideal_dispatch.service.settings import (
-    CONFIG,
-    ServiceSettings,
-    from_environment,
-    notify_socket,
-)
+from ideal_dispatch.service.settings import ServiceSettings, from_environment, notify_socket
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
@@ -91,8 +86,6 @@ def worker() -> "FastAPI":
 
     try:
         settings = from_environment()
-        if settings is None:
-            raise InputError(f"{CONFIG} names no configuration")
         logs.configure(settings.server.log_level)
         return create_app(settings, Engine.load(settings), attended=True)
     except IdealError as error:
@@ -118,9 +111,11 @@ async def attend(end_streams: Callable[[], None]) -> None:
                 said = True
                 if address := notify_socket():
                     address = re.sub("^@", "\0", address)  # no file, a name alone
-                    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as systemd:
-                        with suppress(OSError):
-                            systemd.sendto(b"READY=1", address)
+                    with (
+                        suppress(OSError),
+                        socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as systemd,
+                    ):
+                        systemd.sendto(b"READY=1", address)
             if server is not None and server.should_exit:
                 end_streams()
             await asyncio.sleep(_LOOK_S)
