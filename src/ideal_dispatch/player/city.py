@@ -162,7 +162,7 @@ class PlayedCity:
         self.roads.close(edges)
         for unit in self.units.values():
             if (ride := unit.ride) is not None:
-                spot, _ = ride.at(self.now_s)
+                spot, _ = self.spot(unit)
                 unit.ride = Ride(self.roads, spot, ride.target, self.now_s, ride.pace)
 
     def _call_taker(self, seed: int, prefix: str) -> Job:
@@ -173,13 +173,9 @@ class PlayedCity:
             for row in range(int(np.searchsorted(at_s, self.now_s)), len(calls)):
                 yield at_s[row] + self._fleet.work.delay_s
                 node = int(self._nodes[self._fleet.cells[calls.cell[row]]])
-                id_, dice = (
-                    f"{prefix}{year}-{row:05d}",
-                    np.random.default_rng([seed, year, row]),
-                )
-                self.begin(
-                    self._get_unit(PlayedCall(id_, float(at_s[row]), node, calls, row, dice))
-                )
+                id_, dice = f"{prefix}{year}-{row:05d}", np.random.default_rng([seed, year, row])
+                call = PlayedCall(id_, float(at_s[row]), node, calls, row, dice)
+                self.begin(self._get_unit(call))
 
     def _get_unit(self, call: PlayedCall) -> Job:
         """A call gets the nearest unit, as soon as one is free."""

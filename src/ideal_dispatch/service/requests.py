@@ -80,6 +80,7 @@ Number = Annotated[float, Field(allow_inf_nan=False)]
 
 # limits come first, so that the schema has them
 CallId = Annotated[str, Field(min_length=1, max_length=128), BeforeValidator(_identifier)]
+Key = Annotated[str, Field(min_length=1, max_length=200, pattern="^[ -~]+$")]  # printable ASCII
 UnitId = Annotated[str, Field(min_length=1, max_length=64), BeforeValidator(_identifier)]
 UnitInPath = Annotated[str, Path(min_length=1, max_length=64), BeforeValidator(_identifier)]
 Word = Annotated[str, Field(max_length=64), BeforeValidator(_one_line)]
@@ -172,7 +173,7 @@ class RecommendationRequest(In):
     model_config = ConfigDict(json_schema_extra={"examples": [CALL_EXAMPLE]})
 
     call_id: CallId
-    idempotency_key: Annotated[str, Field(min_length=1, max_length=200)] | None = None
+    idempotency_key: Key | None = None
     received_at: Moment | None = None
     location: Location
     primary: Primary | None = None

@@ -39,7 +39,7 @@ log = logging.getLogger(__name__)
 _SWITCH_S = 0.001  # a fifth of the usual: the event loop waits for the thread that decides
 _RECORD_SHARE, _RECORD_S = 0.2, 0.4  # of a deadline, for recording that there was no decision
 _SEND_SHARE = 0.03  # of a deadline, for sending the answer
-_FOLLOW_S, _HEALTH_S, _COVER_S, _RETAIN_S = 0.5, 1.0, 5.0, 3600.0
+_COVER_S = 5.0  # between looks at how far the next call is from help
 _THREADS = 8  # that wait for the database
 
 _Found = TypeVar("_Found")
@@ -98,9 +98,9 @@ class Service:
         self._decider = Decider(lambda _: self.metrics.hung.inc())
         self._threads = ThreadPoolExecutor(_THREADS, "database")
         self.events = EventStreams(self.read, self.closures, settings.units.position_stale_s)
-        self._answering: dict[tuple[str, str, str], asyncio.Task[dict[str, Any]]] = {}
         self._tasks: list[asyncio.Task[None]] = []
         self._database_up = True
+        self._published: Health | None = None
         self._units_known = False
         self._cover: dict[str, float | None] | None = None
         self._cover_until = 0.0
@@ -114,8 +114,13 @@ class Service:
         sys.setswitchinterval(_SWITCH_S)
         self.engine.start()
         threading.Thread(target=self._poll_weather, name="weather", daemon=True).start()
-        for work in (self.events.run, self._follow, self._watch, self._retain):
-            self._tasks.append(asyncio.create_task(_forever(work)))
+        for work, every_s in (
+            (self.events.run, 1.0),
+            (self._follow, 0.5),
+            (self._watch, 1.0),
+            (self._retain, 3600.0),
+        ):
+            self._tasks.append(asyncio.create_task(_forever(work, every_s)))
         await self._note("started")
 
     async def stop(self) -> None:
@@ -143,50 +148,36 @@ class Service:
         request: RecommendationRequest,
         key: str | None,
         actor: str,
-        began: float | None = None,
+        began: float,
         simulated: bool = False,
     ) -> dict[str, Any]:
         """The answer to a request, within the deadline: advice, or why there is none.
 
-        It ``began`` at a moment of :func:`time.monotonic`. The same request, sent again while it
-        is being answered, gets the same answer.
+        It ``began`` at a moment of :func:`time.monotonic`. The answer is counted and logged.
         """
         content = request.content()
         sum_ = digest(content)
         named = f"key:{key}" if key else f"body:{sum_}"
-        same = (request.call_id, named, sum_)
-        running = self._answering.get(same)
-        if running is None:
-            began = time.monotonic() if began is None else began
-            question = Question(
-                request.call(), content, named, sum_, actor, simulated, new_id(), began
-            )
-            running = asyncio.create_task(self._answer(question))
-            self._answering[same] = running
-            running.add_done_callback(lambda _: self._answering.pop(same, None))
-        return await asyncio.shield(running)
-
-    async def _answer(self, question: Question) -> dict[str, Any]:
-        """The answer that a thread finds, or the reason why there is none, counted and logged."""
-        with self.admission.admit(question.actor):
+        question = Question(request.call(), content, named, sum_, actor, simulated, new_id(), began)
+        with self.admission.admit(actor):
             try:
                 made = await self._decided(question)
             except (ConflictError, InputError):
                 raise
             except RecordUnavailableError as error:
-                log.warning("call %s: %s", question.call.call_id, error)
+                log.warning("call %s: %s", request.call_id, error)
                 self._database_up = False
                 words = "the database does not answer, so no advice can be recorded; ask again"
                 made = self._unrecorded(question, "record_unavailable", words)
             except Exception as error:  # a surprise must not reach the caller as silence
-                log.exception("call %s: unexpected", question.call.call_id)
+                log.exception("call %s: unexpected", request.call_id)
                 words = f"a fault of this program ({type(error).__name__}); it was logged"
                 made = self._unrecorded(question, "internal_error", words)
         self.events.wake()
         if made["id"] != question.id:
             self.metrics.repeated.inc()
             return made
-        seconds = time.monotonic() - question.began
+        seconds = time.monotonic() - began
         self.metrics.decisions.labels(made["decision"]).inc()
         self.metrics.latency.observe(seconds)
         codes = [code for one in made["degraded"] for code in (one["code"], *one["also"])]
@@ -249,14 +240,8 @@ class Service:
 
     async def _follow(self) -> None:
         """Look at running dispatches that are due."""
-        while True:
-            looked = 0
-            if self.engine.ready:
-                with suppress(RecordUnavailableError):
-                    looked = await self._database(self._follower.look)
-            if looked:
-                self.events.wake()
-            await asyncio.sleep(0.0 if looked else _FOLLOW_S)
+        while self.engine.ready and await self._database(self._follower.look) > 0:
+            self.events.wake()
 
     # --- the city -----------------------------------------------------------------------
 
@@ -322,7 +307,7 @@ class Service:
                     next(self._numbers), await self._database(self._now)
                 )
                 request = RecommendationRequest.model_validate(invented)
-                await self.recommend(request, None, "simulation", simulated=True)
+                await self.recommend(request, None, "simulation", time.monotonic(), simulated=True)
                 left -= 1
                 self._simulated = left, every_s
             await asyncio.sleep(every_s)
@@ -350,17 +335,14 @@ class Service:
 
     async def _watch(self) -> None:
         """Ask the database how it is, and let the desks know of changes of health."""
-        last = None
-        while True:
-            try:
-                await self._database(self._now)
-                self._database_up = True
-            except RecordUnavailableError:
-                self._database_up = False
-            if (health := self.health()) != last:
-                last = health
-                self.events.publish("health", asdict(health))
-            await asyncio.sleep(_HEALTH_S)
+        try:
+            await self._database(self._now)
+            self._database_up = True
+        except RecordUnavailableError:
+            self._database_up = False
+        if (health := self.health()) != self._published:
+            self._published = health
+            self.events.publish("health", asdict(health))
 
     def _poll_weather(self) -> None:
         """In a thread of its own, for a provider may hang; ``refresh`` logs what goes wrong."""
@@ -370,11 +352,8 @@ class Service:
 
     async def _retain(self) -> None:
         """Let go of rows older than the settings say."""
-        while True:
-            if days := self.settings.audit.retention_days:
-                with suppress(RecordUnavailableError):
-                    await asyncio.to_thread(prune, self.database, self.settings.clock, days)
-            await asyncio.sleep(_RETAIN_S)
+        if days := self.settings.audit.retention_days:
+            await asyncio.to_thread(prune, self.database, self.settings.clock, days)
 
     # --- the database -------------------------------------------------------------------
 
@@ -410,13 +389,13 @@ class Service:
             raise RecordUnavailableError("the database does not answer in time") from None
 
 
-async def _forever(work: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    """A task that a surprise does not end."""
+async def _forever(work: Callable[[], Coroutine[Any, Any, None]], every_s: float) -> None:
+    """Do it again and again, whatever goes wrong."""
     while True:
         try:
             await work()
-        except IdealError as error:
-            log.warning("%s: %s", work.__name__, error)
+        except RecordUnavailableError as error:  # health says so, too
+            log.debug("%s: %s", work.__name__, error)
         except Exception:
             log.exception("%s failed", work.__name__)
-        await asyncio.sleep(1.0)
+        await asyncio.sleep(every_s)

@@ -330,8 +330,7 @@ def _tokens(tables: Any, environment: str) -> tuple[Token, ...]:
     require(isinstance(tables, list), "[[tokens]] must be a list of tables")
     found = [built(Token, table, f"tokens[{i}]") for i, table in enumerate(tables)]
     for i, part in enumerate(environment.split()):
-        name, role, digest = [*part.split(":", 2), "", ""][:3]
-        table = {"name": name, "role": role, "sha256": digest}
+        table = dict(zip(("name", "role", "sha256"), part.split(":", 2), strict=False))
         found.append(built(Token, table, f"{TOKENS}[{i}]"))
     return tuple(found)
 

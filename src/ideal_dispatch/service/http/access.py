@@ -12,21 +12,17 @@ from ideal_dispatch.service.tokens import authenticate
 
 COOKIE = "ideal_session"
 
-_TOKEN = "ideal_dispatch.token"
 _SAFE = ("GET", "HEAD", "OPTIONS")
 _LOOKS = 5  # of the event loop, which then notices that a connection ended
 
 
 def token_of(request: Request) -> Token:
-    """Whose request it is, or the refusal; looked at once."""
-    if _TOKEN not in request.scope:
-        token = bearer(request)
-        if token is None:  # a cookie counts where no other site sent it
-            own = request.headers.get("sec-fetch-site", "none") in ("same-origin", "none")
-            token = request.cookies.get(COOKIE) if own or request.method in _SAFE else None
-        request.scope[_TOKEN] = owner(request, token)
-    found: Token = request.scope[_TOKEN]
-    return found
+    """Whose request it is, or the refusal."""
+    token = bearer(request)
+    if token is None:  # a cookie counts where no other site sent it
+        own = request.headers.get("sec-fetch-site", "none") in ("same-origin", "none")
+        token = request.cookies.get(COOKIE) if own or request.method in _SAFE else None
+    return owner(request, token)
 
 
 def owner(request: Request, token: str | None) -> Token:

@@ -23,9 +23,6 @@ from ideal_dispatch.service.requests import CountIn
 from ideal_dispatch.service.service import Service
 from ideal_dispatch.service.settings import ServiceSettings
 
-SESSION_BYTES = 1024
-"""Of a body that is sent without a token."""
-
 STATIC = Path(__file__).parents[1] / "desk" / "static"
 
 _DEMO_UNITS, _DEMO_CALLS, _DEMO_EVERY_S = 2, 40, 6.0
@@ -100,16 +97,5 @@ def create_app(settings: ServiceSettings, engine: Engine, *, attended: bool = Fa
     app.mount("/", _Desk(api), name="desk")
     for route in app.routes:  # the framework builds them at the first look; no call waits for that
         route.matches({"type": "http", "method": "GET", "path": "/", "headers": []})
-    limits = settings.server
-    app.add_middleware(
-        Protection,
-        service=service,
-        bytes={
-            routes.EIDO: limits.eido_bytes,
-            routes.UNITS: limits.eido_bytes,
-            routes.SESSION: SESSION_BYTES,
-        },
-        calls=(routes.ASK, routes.EIDO),
-        strangers=(routes.SESSION,),
-    )
+    app.add_middleware(Protection)
     return app

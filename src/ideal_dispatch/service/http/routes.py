@@ -3,14 +3,12 @@
 # ruff: noqa: A002 - the addresses name an id
 
 import asyncio
-import re
 from contextlib import suppress
 from functools import partial
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Depends, Header, Query, Request
 from pydantic_core import to_json
-from starlette.exceptions import HTTPException
 from starlette.responses import Response, StreamingResponse
 
 from ideal_dispatch.errors import IdealError, InputError
@@ -24,15 +22,13 @@ from ideal_dispatch.service.http import access
 from ideal_dispatch.service.http import answer_schemas as out
 from ideal_dispatch.service.http.access import Admin, Caller, Changer, Dispatcher, Reader
 from ideal_dispatch.service.http.eido import Eido
-from ideal_dispatch.service.http.protection import BEGAN
+from ideal_dispatch.service.http.protection import ASK, BEGAN, EIDO, SESSION, UNITS
 from ideal_dispatch.service.http.refusals import REFUSALS, or_404
 from ideal_dispatch.service.metrics import CONTENT_TYPE
 from ideal_dispatch.service.record.transaction import State, Transaction
 from ideal_dispatch.service.service import CityNow, Health, Service
 
-ASK, EIDO, UNITS = "/v1/recommendations", "/v1/incidents/eido", "/v1/units"
-CLOSURES, DISPATCHES = "/v1/closures", "/v1/dispatches"
-SESSION, SIMULATED = "/v1/session", "/v1/simulated-calls"
+CLOSURES, DISPATCHES, SIMULATED = "/v1/closures", "/v1/dispatches", "/v1/simulated-calls"
 
 calls, units, closures, dispatches, desk = OWN = [
     APIRouter(tags=[tag], responses=REFUSALS)
@@ -41,7 +37,6 @@ calls, units, closures, dispatches, desk = OWN = [
 health = APIRouter(tags=["health"])
 PARTS = [*OWN, health]
 
-_PRINTABLE = re.compile(r"[ -~]{1,200}")  # keys
 _SESSION_S = 12 * 3600
 _NEWS_S = 0.3  # of a call's time, for what its EIDO says of units
 _GEOMETRY = {"shared_edges": True, "route": {"edges": True, "geojson": True}}
@@ -57,7 +52,7 @@ def service_of(request: Request) -> Service:
 
 
 Serving = Annotated[Service, Depends(service_of)]
-Key = Annotated[str | None, Header(alias="Idempotency-Key", max_length=200)]
+Key = Annotated[schemas.Key | None, Header(alias="Idempotency-Key")]
 Brief = Annotated[bool, Query(description="Leave out geometry and explanation.")]
 
 
@@ -85,9 +80,7 @@ async def recommend(
     """
     if key is not None and request.idempotency_key not in (None, key):
         raise InputError("Idempotency-Key and idempotency_key differ; give one of them")
-    key = request.idempotency_key if key is None else key
-    if key is not None and _PRINTABLE.fullmatch(key) is None:
-        raise InputError("idempotency key: 1 to 200 printable ASCII characters are needed")
+    key = key or request.idempotency_key
     made = await service.recommend(request, key, caller.name, asked.scope[BEGAN])
     return _json(made, exclude=_LONG if brief else None)
 
@@ -206,8 +199,8 @@ async def update_unit(
 @units.delete(f"{UNITS}/{{id:path}}", status_code=204, response_class=Response)
 async def delete_unit(id: schemas.UnitInPath, service: Serving, changer: Changer) -> Response:
     """Remove a unit that is no longer in service."""
-    if not await service.write(partial(unit_news.remove, id=id, actor=changer.name)):
-        raise HTTPException(404)
+    removed = await service.write(partial(unit_news.remove, id=id, actor=changer.name))
+    or_404(removed or None)
     return Response(status_code=204)
 
 
@@ -230,8 +223,8 @@ async def close(closure: schemas.ClosureIn, service: Serving, changer: Changer) 
     It ends by itself at `until`, or when it is deleted.
     """
     drawn = {"edges": closure.edges, "line": closure.line, "polygon": closure.polygon}
-    kind = next(kind for kind, shape in drawn.items() if shape is not None)
-    edges = await asyncio.to_thread(service.closures.draw, kind, drawn[kind], closure.whole_city)
+    kind, points = next((kind, shape) for kind, shape in drawn.items() if shape is not None)
+    edges = await asyncio.to_thread(service.closures.draw, kind, points, closure.whole_city)
     shape = {
         **drawn, "edges": list(edges), "network": service.facts.checksums["network"],
         "reason": closure.reason or "", "by": changer.name,
@@ -248,8 +241,8 @@ async def close(closure: schemas.ClosureIn, service: Serving, changer: Changer) 
 @closures.delete(f"{CLOSURES}/{{id}}", status_code=204, response_class=Response)
 async def end_closure(id: schemas.Id, service: Serving, changer: Changer) -> Response:
     """Open it again, before its time is over or before it began."""
-    if not await service.write(partial(closed_roads.end, id=id, actor=changer.name)):
-        raise HTTPException(404)
+    ended = await service.write(partial(closed_roads.end, id=id, actor=changer.name))
+    or_404(ended or None)
     return Response(status_code=204)
 
 

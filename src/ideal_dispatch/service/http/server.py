@@ -23,20 +23,9 @@ from ideal_dispatch.service.settings import ServiceSettings, from_environment, n
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
-FACTORY = f"{__name__}:worker"
-"""Where uvicorn's supervisor finds the application of a worker process."""
-
-HEAD_BYTES = 16_384
-"""Of a request's address and headers."""
-
-MOST_CONNECTIONS = 1000
-"""Below the usual limit of file descriptors."""
-
 log = logging.getLogger(__name__)
 
 _SAY_EVERY_S = 10.0
-_KEEP_ALIVE_S = 65  # longer than the pools of clients and proxies keep a connection
-_GRACE_S = 2
 _HANGS_S = 20.0  # a worker that cannot run its event loop for so long ends
 _LOOK_S = 0.2
 
@@ -45,10 +34,10 @@ def options(settings: ServiceSettings) -> dict[str, Any]:
     """How uvicorn is to serve the application."""
     return {
         "http": "h11",  # it bounds a head, httptools does not
-        "h11_max_incomplete_event_size": HEAD_BYTES,
-        "limit_concurrency": MOST_CONNECTIONS,
-        "timeout_keep_alive": _KEEP_ALIVE_S,
-        "timeout_graceful_shutdown": _GRACE_S,
+        "h11_max_incomplete_event_size": 16_384,  # bytes of a request's address and headers
+        "limit_concurrency": 1000,  # below the usual limit of file descriptors
+        "timeout_keep_alive": 65,  # longer than the pools of clients and proxies keep a connection
+        "timeout_graceful_shutdown": 2,
         "ws": "none",
         "log_config": None,
         "access_log": False,
@@ -72,7 +61,7 @@ def run(
         signal.signal(signal.SIGTERM, signal.default_int_handler)
         uvicorn.run(app, **given)
         return
-    config = uvicorn.Config(FACTORY, factory=True, workers=workers, **given)
+    config = uvicorn.Config(f"{__name__}:worker", factory=True, workers=workers, **given)
     supervisor = Multiprocess(config, [config.bind_socket()])
     supervisor.run()
     if any(one.exitcode == STARTUP_FAILURE for one in supervisor.processes):
