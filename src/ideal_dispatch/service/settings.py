@@ -1,7 +1,7 @@
 """The settings of the service: one TOML file and a few environment variables.
 
-Secrets come from the environment or from files of their own, never from the
-TOML. This is the only module of the package that reads the environment.
+``deploy/settings.toml`` says what each key means. Secrets come from the environment, never from
+the TOML. This is the only module of the package that reads the environment.
 """
 
 import hashlib
@@ -48,12 +48,7 @@ Language = Literal["en", "zh-Hant"]
 
 @dataclass(frozen=True, slots=True)
 class Server(Checked):
-    """Limits of answering. ``queue`` calls may wait beyond the one that is being decided.
-
-    An answer is due after ``deadline_s``; an advice holds for ``expiry_s``. Calls
-    older than ``oldest_call_s`` or further in the future than ``clock_skew_s`` get
-    no advice. Bodies have at most ``body_bytes``, an EIDO ``eido_bytes``.
-    """
+    """Limits of answering, and how the service is reached."""
 
     deadline_s: Annotated[float, Range(0.1, 60)] = 2.0
     queue: Annotated[int, Range(0, 10_000, whole=True)] = 16
@@ -72,11 +67,7 @@ class Server(Checked):
 
 @dataclass(frozen=True, slots=True)
 class CityFiles:
-    """The city: a .network file, a CSV of depots (name, lon, lat), its clock and its holidays.
-
-    ``aliases`` are other names of depots, such as call signs: the depot's name by alias.
-    ``territories`` are for the policy by region.
-    """
+    """The city: its roads, its depots and their ``aliases``, its clock and its holidays."""
 
     network: str
     depots: str
@@ -102,11 +93,7 @@ class CityFiles:
 
 @dataclass(frozen=True, slots=True)
 class ModelFiles:
-    """A directory of ``ideal train``, and a file of response times fitted by ``ideal races``.
-
-    ``responses`` left out is ``response_times.json`` of the folder; published spreads where that
-    is not there either.
-    """
+    """A directory of ``ideal train``, and a file of response times fitted by ``ideal races``."""
 
     folder: str
     responses: str = ""
@@ -114,13 +101,7 @@ class ModelFiles:
 
 @dataclass(frozen=True, slots=True)
 class TrafficTable:
-    """Where travel times come from.
-
-    ``kind`` is "forecast", "recorded", "google", "valhalla", or a source of your own
-    with its ``options``. A router gets ``wait_s`` of a call's time and then is
-    left aside for the forecast; ``ranges`` asks Google for its optimistic and
-    pessimistic times too.
-    """
+    """Where travel times come from; ``options`` are of a source of the centre's own."""
 
     kind: str = "forecast"
     file: str = ""
@@ -140,11 +121,7 @@ class TrafficTable:
 
 @dataclass(frozen=True, slots=True)
 class WeatherTable:
-    """Asked every ``every_s`` in the background; values older than ``stale_s`` are unknown.
-
-    ``source`` is "none", "open-meteo", "hong-kong-observatory", or a provider of your
-    own with its ``options``.
-    """
+    """Where the weather comes from; ``options`` are of a provider of the centre's own."""
 
     source: str = "none"
     url: str = ""
@@ -160,12 +137,7 @@ class WeatherTable:
 
 @dataclass(frozen=True, slots=True)
 class UnitsTable(Checked):
-    """When a report of units is too old to trust, and what the centre's status codes mean.
-
-    A unit whose position is older than ``position_stale_s`` counts as at its station. ``codes``
-    are the centre's own words for statuses, such as those of its radio, beside ours; "" says
-    nothing. Of the units on the road at most ``candidates`` are considered for a call: the nearest.
-    """
+    """When a report of units is too old to trust, and what the centre's status codes mean."""
 
     stale_s: _WithinADay = 900.0
     position_stale_s: _WithinADay = 120.0
@@ -208,13 +180,7 @@ class Token:
 
 @dataclass(frozen=True, slots=True)
 class ServiceSettings:
-    """All of it; ``policy`` has the keys of an ideal policy's table in an experiment file.
-
-    With a ``fleet`` a second must save more than its absence costs the others, unless the
-    policy has a threshold of its own.
-
-    ``path`` is the TOML file. ``folder`` is where relative file names begin: beside the TOML file.
-    """
+    """All of it; ``path`` is the TOML file, and relative file names begin in its ``folder``."""
 
     city: CityFiles
     model: ModelFiles

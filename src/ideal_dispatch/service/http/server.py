@@ -54,15 +54,24 @@ def run(
 
     The supervisor of several starts another one where one ended or does not answer.
     """
-    _check_address(host, port)
-    given: dict[str, Any] = {"host": host, "port": port, **options(settings)}
+    config = uvicorn.Config(
+        app or f"{__name__}:worker", factory=app is None, workers=workers, host=host, port=port,
+        **options(settings),
+    )  # fmt: skip
+    try:
+        sockets = [config.bind_socket()]
+    except SystemExit:  # it has logged why
+        raise InputError(f"cannot listen at {host}, port {port}; give another --port") from None
     if app is not None:
         # uvicorn raises the signal again once it has ended: what runs beside the service ends, too
         signal.signal(signal.SIGTERM, signal.default_int_handler)
-        uvicorn.run(app, **given)
+        server = uvicorn.Server(config)
+        with suppress(KeyboardInterrupt):
+            server.run(sockets)
+        if not server.started:
+            sys.exit(STARTUP_FAILURE)
         return
-    config = uvicorn.Config(f"{__name__}:worker", factory=True, workers=workers, **given)
-    supervisor = Multiprocess(config, [config.bind_socket()])
+    supervisor = Multiprocess(config, sockets)
     supervisor.run()
     if any(one.exitcode == STARTUP_FAILURE for one in supervisor.processes):
         raise InputError("a worker cannot start; its line above says why")
@@ -127,15 +136,3 @@ def _server() -> uvicorn.Server | None:
     """The server of this process: it handles the signals, and tells the application nothing."""
     server = getattr(signal.getsignal(signal.SIGTERM), "__self__", None)
     return server if isinstance(server, uvicorn.Server) else None
-
-
-def _check_address(host: str, port: int) -> None:
-    """One line where the address cannot be used, rather than a page from within the server."""
-    try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-        with socket.socket(found[0][0], socket.SOCK_STREAM) as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            probe.bind(found[0][4])
-    except (OSError, OverflowError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise InputError(f"cannot listen at {host}, port {port}: {reason}") from None
