@@ -31,10 +31,6 @@ CALLS = st.fixed_dictionaries(
     },
     optional={
         "primary": PRIMARIES,
-        "depots": st.none()
-        | st.lists(
-            st.fixed_dictionaries({"name": DEPOTS, "units": st.integers(-1, 4)}), max_size=4
-        ),
         "threshold_s": st.none() | st.floats(-100, 100_000),
         "context": st.none()
         | st.fixed_dictionaries(
@@ -60,8 +56,8 @@ def test_every_call_is_answered(served: Served, town: Town, call: dict[str, Any]
     assert made.degraded or made.decision != "no_advice"
     if made.decision == "send_second":
         assert made.second is not None
-        assert made.second.units > 0
-    if made.primary is not None and made.primary.route.edges:
+        assert made.second.unit is not None
+    if made.primary is not None and made.primary.route is not None and made.primary.route.edges:
         assert town.network.path(made.primary.route.edges).destination == made.location.node
 
 

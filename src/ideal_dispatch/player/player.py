@@ -7,10 +7,9 @@ from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 from queue import Empty, SimpleQueue
 from threading import Thread
-from typing import Any
+from typing import Any, TextIO
 from zoneinfo import ZoneInfo
 
 import httpx
@@ -31,12 +30,12 @@ _REASONS = ("road_knowledge", "patient_condition", "capacity")
 class ServiceClient:
     """One service, with one token; ``log`` gets a JSON object a request, ``heard`` the events."""
 
-    def __init__(self, url: str, token: str, log: Path | None = None) -> None:
+    def __init__(self, url: str, token: str, log: TextIO | None = None) -> None:
         if not (token.isascii() and token.isprintable()):
             raise InputError("the token has characters that no token has; check it")
         headers = {"Authorization": f"Bearer {token}"}
         self._http = httpx.Client(base_url=url, headers=headers, timeout=_TIMEOUT, trust_env=False)
-        self._log = None if log is None else log.open("w", encoding="utf-8")
+        self._log = log
         self.url, self.speed, self.counts = public(url), 1.0, Counter[str]()
         self.heard: SimpleQueue[tuple[str, Any]] = SimpleQueue()
         self._said, self._at = 0.0, time.monotonic()

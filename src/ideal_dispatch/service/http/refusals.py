@@ -80,9 +80,7 @@ def refusal_of(error: Exception) -> RefusedError:
             where, words = first_fault(error.errors())
             return RefusedError(422, "invalid", f"{where}: {words}", where)
         case HTTPException():
-            status = (
-                422 if error.status_code == 400 else error.status_code
-            )  # a body that is no JSON
+            status = {400: 422}.get(error.status_code, error.status_code)  # 400: it is no JSON
             refused = RefusedError(status, _CODES.get(status, "refused"), error.detail.lower())
             refused.headers |= error.headers or {}
             return refused

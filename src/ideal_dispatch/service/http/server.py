@@ -124,7 +124,10 @@ async def attend(end_streams: Callable[[], None]) -> None:
 async def ready_or_ended(ready: Callable[[], bool]) -> None:
     """Wait until it is ready, or until uvicorn is to end: by itself it waits for the start."""
     began = said = time.monotonic()
-    while not ready() and not ((server := _server()) and server.should_exit):
+    while not ready():
+        if (server := _server()) is not None and server.should_exit:
+            log.info("ended before it was ready")
+            return
         if time.monotonic() > said + _SAY_EVERY_S:
             said = time.monotonic()
             words = "not ready after %.0f s: files are loaded, or kernels are compiled"
