@@ -99,7 +99,7 @@ def test_every_answer_is_a_documented_one(
 def test_the_service_is_as_well_as_before(served: Served, town: Town) -> None:
     """After all that."""
     assert served.process.poll() is None
-    made = served.post(town.call("after fuzzing"))
+    made = served.ask(town.call("after fuzzing"))
     assert made.status_code == 200
     assert made.json()["decision"] in ("send_second", "primary_only")
     assert not [line for line in served.lines() if '"unexpected"' in line or "Traceback" in line]

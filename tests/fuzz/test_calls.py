@@ -46,7 +46,7 @@ CALLS = st.fixed_dictionaries(
 def test_every_call_is_answered(served: Served, town: Town, call: dict[str, Any]) -> None:
     received = datetime.now(UTC) - timedelta(seconds=call.pop("age_s"))
     body = {"call_id": f"fuzz-{next(NUMBER)}", "received_at": received.isoformat(), **call}
-    answer = served.post(body)
+    answer = served.ask(body)
     assert answer.status_code in (200, 422), answer.text
     if answer.status_code == 422:
         assert answer.json()["error"]["message"]
@@ -63,7 +63,7 @@ def test_every_call_is_answered(served: Served, town: Town, call: dict[str, Any]
 
 def test_a_key_may_be_any_printable_text(served: Served, town: Town) -> None:
     for key in ("a", " " * 3, "x" * 200, "~!@#$%^&*()"):
-        answer = served.post(town.call(f"key {key[:5]}", idempotency_key=key))
+        answer = served.ask(town.call(f"key {key[:5]}", idempotency_key=key))
         assert answer.status_code == 200
     with httpx.Client(timeout=PATIENCE_S) as client:
         for key in ("é", "x" * 201, ""):

@@ -57,15 +57,16 @@ class Health:
 class CityNow:
     """The city: ``depots`` with name, lon and lat, and the service's ``clock``.
 
-    ``cover`` is how far the next call is from help: half of all junctions are reached by a free
-    unit within ``median_s``, nine of ten within ``p90_s``. ``units_known`` is whether any unit
-    was ever reported.
+    ``bounds`` are west, south, east and north; ``centre`` is longitude and latitude. ``cover`` is
+    how far the next call is from help: half of all junctions are reached by a free unit within
+    ``median_s``, nine of ten within ``p90_s``. ``units_known`` is whether any unit was ever
+    reported.
     """
 
     name: str
     depots: list[dict[str, Any]]
-    centre: tuple[float, float]
-    bounds: tuple[float, float, float, float]
+    centre: list[float]
+    bounds: list[float]
     time_zone: str
     simulated: bool
     clock: dict[str, Any]
@@ -264,9 +265,9 @@ class Service:
                 found = await asyncio.to_thread(self.engine.city.cover, free, closed, now)
                 self._cover = None if found is None else asdict(found)
         depots = [{"name": k, "lon": lon, "lat": lat} for k, (lon, lat) in facts.depots.items()]
-        centre = round((west + east) / 2, 6), round((south + north) / 2, 6)
+        centre = [round((west + east) / 2, 6), round((south + north) / 2, 6)]
         return CityNow(
-            facts.name, depots, centre, facts.bounds, facts.time_zone, self.settings.demo,
+            facts.name, depots, centre, [*facts.bounds], facts.time_zone, self.settings.demo,
             {"now": moment_text(now), "speed": clock.speed}, self._cover, self._units_known,
         )  # fmt: skip
 

@@ -8,19 +8,15 @@ from pydantic import BaseModel, Field
 from ideal_dispatch.dispatch.answer import Advice, Remark
 from ideal_dispatch.dispatch.worth import SoonerUnit
 from ideal_dispatch.service.record.rows import AdviceState
-from ideal_dispatch.service.requests import Action, OverrideReason
+from ideal_dispatch.service.requests import Moment, ReplyIn
 from ideal_dispatch.service.units import Promise, Status
 
 
-class ReplyOut(BaseModel):
-    """What a dispatcher replied."""
+class ReplyOut(ReplyIn, json_schema_extra=None):
+    """What a dispatcher replied, who and when."""
 
-    action: Action
-    reason_code: OverrideReason | None = None
-    question: str | None = None
-    text: str | None = None
     by: str
-    at: datetime
+    at: Moment
 
 
 class ErrorBody(BaseModel):
@@ -245,6 +241,6 @@ class ClosureOut(BaseModel):
     by: str
     at: datetime
     edges: list[int]
-    line: list[tuple[float, float]] | None
-    polygon: list[tuple[float, float]] | None
+    line: list[list[float]] | None
+    polygon: list[list[float]] | None
     active: bool
