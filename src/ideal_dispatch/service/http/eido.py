@@ -151,8 +151,8 @@ class Eido:
         return list(found.values())
 
     def _one(self, value: Any, where: str) -> Component:
-        """The first object of a component or of references to some."""
-        found = self._all(value)
+        """The first object of a component or of references to some; no other takes its place."""
+        found = self._all(_listed(value)[:1])
         if not found:
             raise InputError(f"EIDO: {where} names no component of the document: {value!r:.100}")
         return found[0]

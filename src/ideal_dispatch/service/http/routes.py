@@ -168,7 +168,7 @@ async def all_units(service: Serving, reader: Reader) -> Response:
 async def one_unit(id: schemas.UnitInPath, service: Serving, reader: Reader) -> Response:
     """One unit."""
     found = await service.read(partial(_plain, service, id=id))
-    return _json(or_404(found[0] if found else None))
+    return _json(or_404(next(iter(found), None)))
 
 
 @units.put(UNITS, response_model=out.UpdateOut)

@@ -107,13 +107,7 @@ async def attend(end_streams: Callable[[], None]) -> None:
             server = _server()
             if server is not None and server.started and not said:
                 said = True
-                if address := notify_socket():
-                    address = re.sub("^@", "\0", address)  # no file, a name alone
-                    with (
-                        suppress(OSError),
-                        socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as systemd,
-                    ):
-                        systemd.sendto(b"READY=1", address)
+                _say_ready()
             if server is not None and server.should_exit:
                 end_streams()
             await asyncio.sleep(_LOOK_S)
@@ -133,6 +127,12 @@ async def ready_or_ended(ready: Callable[[], bool]) -> None:
             words = "not ready after %.0f s: files are loaded, or kernels are compiled"
             log.info(words, said - began)
         await asyncio.sleep(0.01)
+
+
+def _say_ready() -> None:
+    if address := notify_socket():
+        with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as systemd:
+            systemd.sendto(b"READY=1", re.sub("^@", "\0", address))  # @: no file, a name alone
 
 
 def _server() -> uvicorn.Server | None:

@@ -15,6 +15,7 @@ from ideal_dispatch.service.demo import demo
 from ideal_dispatch.service.http import access
 from ideal_dispatch.service.http import answer_schemas as out
 from ideal_dispatch.service.service import CityNow, Health
+from ideal_dispatch.service.tokens import authenticate
 from tests.service_town import (
     ASK,
     EIDO,
@@ -551,7 +552,7 @@ def test_a_wrong_method_learns_the_right_ones(
 def test_a_client_that_hung_up_changes_nothing(client: Local, town: Town) -> None:
     """A worker that was frozen must not apply what its client has long given up."""
     loop_is_free = threading.Event()
-    plain = access.authenticate
+    plain = authenticate
 
     def slow(given: str | None, configured: Any) -> Any:
         assert loop_is_free.wait(PATIENCE_S)  # the event loop stands still meanwhile
