@@ -251,7 +251,7 @@ def local(app: FastAPI) -> Iterator[Local]:
     thread.start()
     try:
         deadline = time.monotonic() + PATIENCE_S
-        while not server.started or "starting" in service.health()[1].values():
+        while not server.started or "starting" in service.health().parts.values():
             assert thread.is_alive()
             assert time.monotonic() < deadline
             time.sleep(0.01)
@@ -262,7 +262,7 @@ def local(app: FastAPI) -> Iterator[Local]:
             client.service = service
             yield client
     finally:
-        service.end_events()
+        service.events.close()
         server.should_exit = True
         thread.join(PATIENCE_S)
 

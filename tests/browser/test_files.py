@@ -6,10 +6,11 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
-from ideal_dispatch.service.settings import LANGUAGES
+from ideal_dispatch.service.settings import Language
 from tests.conftest import ROOT
 
 STATIC = ROOT / "src" / "ideal_dispatch" / "service" / "desk" / "static"
@@ -42,7 +43,7 @@ def _words(language: str) -> dict[str, str]:
 
 
 def test_the_settings_know_every_language() -> None:
-    assert {file.stem for file in (STATIC / "locales").iterdir()} == set(LANGUAGES)
+    assert {file.stem for file in (STATIC / "locales").iterdir()} == set(get_args(Language))
 
 
 def test_both_languages_say_the_same_things() -> None:

@@ -185,16 +185,16 @@ def test_no_token_and_wrong_role(client: Local, town: Town) -> None:
     assert client.ask(town.call(), "auditor").status_code == 403
 
 
-def test_guessing_tokens_is_slowed_down_and_locks_nobody_out(town: Town) -> None:
+def test_guessing_tokens_locks_nobody_out(town: Town) -> None:
+    """How often one may guess is nginx's to say."""
     with local(application(town.settings("guessing.toml"))) as client:
         client.report()
         wrong = [
             client.post(ASK, json={}, headers={"Authorization": f"Bearer guess-{n}"})
             for n in range(12)
         ]
-        assert [one.status_code for one in wrong] == [401] * 10 + [429] * 2  # counted once each
+        assert {one.status_code for one in wrong} == {401}
         assert wrong[0].headers["WWW-Authenticate"] == "Bearer"
-        assert wrong[-1].headers["Retry-After"] == "60"
         served_again(client, town, "not locked out")
 
 

@@ -24,4 +24,4 @@ def test_sigterm_while_it_starts(town: Town, tmp_path: Path, workers: int) -> No
         assert served.process.poll() is None, served.log.read_text()
         served.process.send_signal(signal.SIGTERM)
         assert served.process.wait(PATIENCE_S) in (0, -signal.SIGTERM)
-        assert served.log.read_text().count("told to end before it was ready") == workers
+        assert served.log.read_text().count("ended before it was ready") == workers

@@ -4,11 +4,12 @@ from datetime import UTC, datetime, timedelta
 from itertools import count
 from typing import Any
 
+import httpx
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ideal_dispatch.service.http.answer_schemas import Recommendation
-from tests.service_town import Served, Town
+from tests.service_town import PATIENCE_S, Served, Town, bearer
 
 NUMBER = count()
 DEPOTS = st.sampled_from(["D0", "D1", "D2", "D3", "d0", ""])
@@ -56,12 +57,18 @@ def test_every_call_is_answered(served: Served, town: Town, call: dict[str, Any]
     if made.decision == "send_second":
         assert made.second is not None
         assert made.second.unit is not None
-    if made.primary is not None and made.primary.route.edges:
+    if made.primary is not None and made.primary.route is not None and made.primary.route.edges:
         assert town.network.path(made.primary.route.edges).destination == made.location.node
 
 
 def test_a_key_may_be_any_printable_text(served: Served, town: Town) -> None:
     for key in ("a", " " * 3, "x" * 200, "~!@#$%^&*()"):
-        assert served.ask(town.call(f"key {key[:5]}", idempotency_key=key)).status_code == 200
-    for key in ("é", "x" * 201, ""):
-        assert served.ask(town.call("odd key", idempotency_key=key)).status_code == 422
+        answer = served.ask(town.call(f"key {key[:5]}", idempotency_key=key))
+        assert answer.status_code == 200
+    with httpx.Client(timeout=PATIENCE_S) as client:
+        for key in ("é", "x" * 201, ""):
+            body = town.call("odd key", idempotency_key=key)
+            answer = client.post(
+                f"{served.url}/v1/recommendations", json=body, headers=bearer("cad")
+            )
+            assert answer.status_code == 422

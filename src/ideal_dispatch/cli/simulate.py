@@ -3,7 +3,7 @@
 import multiprocessing
 import signal
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
@@ -82,9 +82,11 @@ def _play(url: str, token: str, log: Path | None = None, **life: Any) -> None:
     from ideal_dispatch.player.player import Life, Player, ServiceClient
 
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    client, wanted = ServiceClient(url, token, log), Life(**life)
-    with suppress(KeyboardInterrupt):
-        client.need("GET", "/readyz")
-        Player(client, wanted).play()
+    wanted = Life(**life)
+    with nullcontext() if log is None else log.open("w", encoding="utf-8") as file:
+        client = ServiceClient(url, token, file)
+        with suppress(KeyboardInterrupt):
+            client.need("GET", "/readyz")
+            Player(client, wanted).play()
     counts = {what: str(number) for what, number in sorted(client.counts.items())}
     print_facts("What happened", counts)

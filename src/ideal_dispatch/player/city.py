@@ -20,6 +20,7 @@ from ideal_dispatch.fleet.inputs.places import nearest_of
 from ideal_dispatch.fleet.simulation import Simulator
 from ideal_dispatch.fleet.travel import connected_nodes
 from ideal_dispatch.fleet.units import lasting, on_duty
+from ideal_dispatch.network.routing import distances_to
 from ideal_dispatch.player.roads import Ride, Roads, Spot
 
 FREE, COMING = ("at_station", "available"), ("dispatched", "en_route")
@@ -119,8 +120,7 @@ class PlayedCity:
         """Run a job until it waits; one of a unit replaces the job that the unit had."""
         if unit is not None:
             unit.job = job
-        at_s = next(job, None)
-        if at_s is not None:
+        if (at_s := next(job, None)) is not None:
             heapq.heappush(self._agenda, (at_s, next(self._turns), unit, job))
 
     def spot(self, unit: Ambulance) -> tuple[Spot, float]:
@@ -138,12 +138,12 @@ class PlayedCity:
 
     def nearest(self, call: PlayedCall) -> Ambulance | None:
         """The free unit that is expected first, by the city's own reckoning."""
-        costs_s, head = self.roads.costs_to(call.node), self.roads.network.head
+        network, free = self.roads.network, [u for u in self.units.values() if u.status in FREE]
+        costs_s = distances_to(network, self.roads.costs_s, call.node)
 
         def expected_s(unit: Ambulance) -> float:
-            return self._turnout_s(unit) + float(costs_s[head[self.spot(unit)[0].edge]])
+            return self._turnout_s(unit) + float(costs_s[network.head[self.spot(unit)[0].edge]])
 
-        free = (unit for unit in self.units.values() if unit.status in FREE)
         return min(free, key=expected_s, default=None)
 
     def send(self, unit: Ambulance, call: PlayedCall) -> None:
@@ -162,8 +162,7 @@ class PlayedCity:
         self.roads.close(edges)
         for unit in self.units.values():
             if (ride := unit.ride) is not None:
-                spot, _ = ride.at(self.now_s)
-                unit.ride = Ride(self.roads, spot, ride.target, self.now_s, ride.pace)
+                unit.ride = Ride(self.roads, self.spot(unit)[0], ride.target, self.now_s, ride.pace)
 
     def _call_taker(self, seed: int, prefix: str) -> Job:
         """Calls come in, year after year."""
@@ -173,13 +172,9 @@ class PlayedCity:
             for row in range(int(np.searchsorted(at_s, self.now_s)), len(calls)):
                 yield at_s[row] + self._fleet.work.delay_s
                 node = int(self._nodes[self._fleet.cells[calls.cell[row]]])
-                id_, dice = (
-                    f"{prefix}{year}-{row:05d}",
-                    np.random.default_rng([seed, year, row]),
-                )
-                self.begin(
-                    self._get_unit(PlayedCall(id_, float(at_s[row]), node, calls, row, dice))
-                )
+                id_, dice = f"{prefix}{year}-{row:05d}", np.random.default_rng([seed, year, row])
+                call = PlayedCall(id_, float(at_s[row]), node, calls, row, dice)
+                self.begin(self._get_unit(call))
 
     def _get_unit(self, call: PlayedCall) -> Job:
         """A call gets the nearest unit, as soon as one is free."""

@@ -7,10 +7,9 @@ from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 from queue import Empty, SimpleQueue
 from threading import Thread
-from typing import Any
+from typing import Any, TextIO
 from zoneinfo import ZoneInfo
 
 import httpx
@@ -22,7 +21,6 @@ from ideal_dispatch.player.city import COMING, FREE, LOOK_S, Job, PlayedCall, Pl
 from ideal_dispatch.player.roads import Roads
 from ideal_dispatch.ranges import Checked, Count, Positive, Share, Whole, ZeroOrMore
 
-ASK = "/v1/recommendations"
 _EVERY_S, _PAUSE_S, _AWAY_S = 1.0, 0.5, 120.0  # real seconds
 _TIMEOUT = httpx.Timeout(10.0, read=15.0)  # a stream of events has a ping every 5 s
 _EVENTS, _KINDS = ("GET", "/v1/events"), ("reply", "dispatch", "closures", "promise_lost")
@@ -32,12 +30,12 @@ _REASONS = ("road_knowledge", "patient_condition", "capacity")
 class ServiceClient:
     """One service, with one token; ``log`` gets a JSON object a request, ``heard`` the events."""
 
-    def __init__(self, url: str, token: str, log: Path | None = None) -> None:
+    def __init__(self, url: str, token: str, log: TextIO | None = None) -> None:
         if not (token.isascii() and token.isprintable()):
             raise InputError("the token has characters that no token has; check it")
         headers = {"Authorization": f"Bearer {token}"}
         self._http = httpx.Client(base_url=url, headers=headers, timeout=_TIMEOUT, trust_env=False)
-        self._log = None if log is None else log.open("w", encoding="utf-8")
+        self._log = log
         self.url, self.speed, self.counts = public(url), 1.0, Counter[str]()
         self.heard: SimpleQueue[tuple[str, Any]] = SimpleQueue()
         self._said, self._at = 0.0, time.monotonic()
@@ -179,7 +177,7 @@ class Player:
             "location": {"lon": float(network.lon[node]), "lat": float(network.lat[node])},
             "primary": {"unit": unit.id, "depot": unit.depot},
         }  # fmt: skip
-        status, said = self.client.ask("POST", f"{ASK}?brief=1", body)
+        status, said = self.client.ask("POST", "/v1/recommendations?brief=1", body)
         decision = said["decision"] if status == 200 else "refused"
         self.counts[f"advice: {decision}"] += 1
         if decision in ("send_second", "primary_only"):
@@ -213,10 +211,9 @@ class Player:
 
     def _reply(self, call: PlayedCall, reply: dict[str, Any], second: str | None) -> None:
         """Reply once, and do what holds then: a refusal says what somebody answered before."""
-        status, said = self.client.ask("POST", f"{ASK}/{call.advice}/reply", reply)
+        status, said = self.client.ask("POST", f"/v1/recommendations/{call.advice}/reply", reply)
         self.counts[f"replies: {reply['action']}"] += status == 200
-        done = reply if status == 200 else said["error"].get("reply")
-        if done is not None:
+        if done := reply if status == 200 else said["error"].get("reply"):
             self._obey(call, done["action"], second)
 
     def _obey(self, call: PlayedCall, action: str, second: str | None) -> None:
@@ -224,11 +221,11 @@ class Player:
         call.answered, unit = True, self.city.units.get(second or "")
         if unit is None:
             return
-        if action in ("accept", "send_one") and unit.id not in call.sent:
-            if unit.status in FREE and not call.over:
-                call.sent.add(unit.id)
-                self.counts["second units sent"] += 1
-                self.city.send(unit, call)
+        able = unit.status in FREE and unit.id not in call.sent and not call.over
+        if action in ("accept", "send_one") and able:
+            call.sent.add(unit.id)
+            self.counts["second units sent"] += 1
+            self.city.send(unit, call)
         elif action == "stand_down" and unit.call is call and unit.status in COMING:
             call.sent.discard(unit.id)
             self.counts["second units stood down"] += 1

@@ -9,7 +9,7 @@ import numpy as np
 from ideal_dispatch.arrays import FloatArray, IntArray
 from ideal_dispatch.network import RoadNetwork
 from ideal_dispatch.network.geodesy import great_circle_m, polyline_length_m
-from ideal_dispatch.network.routing import distances_to, shortest_path
+from ideal_dispatch.network.routing import shortest_path
 
 _KMH = {"motorway": 54.0, "trunk": 52.0, "living_street": 16.0}  # with lights
 _USUAL_KMH = 37.0  # on other roads: means of the embedded city's model
@@ -42,21 +42,17 @@ class Roads:
             geometry=lines, road_class=classes,
             speed_kmh=[_KMH.get(one, _USUAL_KMH) for one in classes],
         )  # fmt: skip
-        self.times_s = self._costs_s = self.network.free_flow_times_s
+        self.times_s = self.costs_s = self.network.free_flow_times_s
 
     def close(self, edges: Iterable[int]) -> None:
         """From now on these edges are closed and no others."""
-        self._costs_s = self.times_s.copy()
-        self._costs_s[np.array([*edges], np.int32)] += _CLOSED_S
-
-    def costs_to(self, node: int) -> FloatArray:
-        """Seconds from every node to one; very many where all ways are closed."""
-        return distances_to(self.network, self._costs_s, node)
+        self.costs_s = self.times_s.copy()
+        self.costs_s[np.array([*edges], np.int32)] += _CLOSED_S
 
     def way(self, spot: Spot, target: int) -> tuple[IntArray, FloatArray]:
         """The edges of the fastest way from a spot to a node, and the seconds of each."""
         start = int(self.network.head[spot.edge])
-        ahead = shortest_path(self.network, self._costs_s, start, target).edges
+        ahead = shortest_path(self.network, self.costs_s, start, target).edges
         edges = np.r_[spot.edge, ahead].astype(ahead.dtype)
         seconds = self.times_s[edges]
         seconds[0] *= 1.0 - spot.share

@@ -46,11 +46,5 @@ def configure(level: str) -> None:
     """Write all log lines to stderr."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines())
-    root = logging.getLogger()
-    root.handlers[:] = [handler]
-    root.setLevel(level.upper())
-    for name in ("uvicorn", "uvicorn.error"):  # access has its line by the application
-        logger = logging.getLogger(name)
-        logger.handlers.clear()
-        logger.propagate = True
+    logging.basicConfig(handlers=[handler], level=level.upper(), force=True)
     logging.getLogger("httpx").setLevel(logging.WARNING)

@@ -80,6 +80,7 @@ Number = Annotated[float, Field(allow_inf_nan=False)]
 
 # limits come first, so that the schema has them
 CallId = Annotated[str, Field(min_length=1, max_length=128), BeforeValidator(_identifier)]
+Key = Annotated[str, Field(min_length=1, max_length=200, pattern="^[ -~]+$")]  # printable ASCII
 UnitId = Annotated[str, Field(min_length=1, max_length=64), BeforeValidator(_identifier)]
 UnitInPath = Annotated[str, Path(min_length=1, max_length=64), BeforeValidator(_identifier)]
 Word = Annotated[str, Field(max_length=64), BeforeValidator(_one_line)]
@@ -172,7 +173,7 @@ class RecommendationRequest(In):
     model_config = ConfigDict(json_schema_extra={"examples": [CALL_EXAMPLE]})
 
     call_id: CallId
-    idempotency_key: Annotated[str, Field(min_length=1, max_length=200)] | None = None
+    idempotency_key: Key | None = None
     received_at: Moment | None = None
     location: Location
     primary: Primary | None = None
@@ -266,7 +267,7 @@ UNITS_EXAMPLE = [
     {"depot": "Gannet Bay", "free": 2},
 ]
 
-_Point = Annotated[list[Number], Field(min_length=2, max_length=2)]
+_Point = Annotated[tuple[Longitude, Latitude], Field(strict=False)]  # JSON knows lists alone
 
 CLOSURE_EXAMPLE: JsonDict = {
     "reason": "parade",
@@ -294,20 +295,11 @@ class ClosureIn(In):
 
     @model_validator(mode="after")
     def _one_shape(self) -> "ClosureIn":
-        shapes = [one for one in (self.edges, self.line, self.polygon) if one is not None]
-        if len(shapes) != 1:
+        if [self.edges, self.line, self.polygon].count(None) != 2:
             raise ValueError("give exactly one of edges, line and polygon")
-        for lon, lat in (*(self.line or ()), *(self.polygon or ())):
-            if not (abs(lon) <= 180 and abs(lat) <= 90):
-                raise ValueError(f"longitude {lon}, latitude {lat} are not on Earth; swapped?")
         if self.since is not None and self.until is not None and self.until <= self.since:
             raise ValueError("until is not after from")
         return self
-
-    def drawn(self) -> tuple[str, Any]:
-        """Which of the three it is."""
-        kinds = {"edges": self.edges, "line": self.line, "polygon": self.polygon}
-        return next((kind, shape) for kind, shape in kinds.items() if shape is not None)
 
 
 # --- the desk ---------------------------------------------------------------------

@@ -1,7 +1,7 @@
 """The settings of the service: one TOML file and a few environment variables.
 
-Secrets come from the environment or from files of their own, never from the
-TOML. This is the only module of the package that reads the environment.
+``deploy/settings.toml`` says what each key means. Secrets come from the environment, never from
+the TOML. This is the only module of the package that reads the environment.
 """
 
 import hashlib
@@ -9,9 +9,9 @@ import json
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from ideal_dispatch.context import Calendar
 from ideal_dispatch.context.calendar import zone
@@ -21,6 +21,7 @@ from ideal_dispatch.network import SNAP_LIMIT_M
 from ideal_dispatch.plugins import TRAFFIC_SOURCES, WEATHER, check_name
 from ideal_dispatch.ranges import Checked, Range, check_fields
 from ideal_dispatch.service.clock import ClockTable
+from ideal_dispatch.service.units import Status
 from ideal_dispatch.toml_tables import built, complaints_about, read_toml, require
 
 CONFIG = "IDEAL_CONFIG"
@@ -41,18 +42,13 @@ TRAFFIC_KINDS = ("forecast", "recorded", "google", "valhalla")
 WEATHER_SOURCES = ("none", "open-meteo", "hong-kong-observatory")
 """What the service itself can ask; others come by plug-ins."""
 
-LANGUAGES = ("en", "zh-Hant")
+Language = Literal["en", "zh-Hant"]
 """What the desk can speak: the files of static/locales."""
 
 
 @dataclass(frozen=True, slots=True)
 class Server(Checked):
-    """Limits of answering. ``queue`` calls may wait beyond the one that is being decided.
-
-    An answer is due after ``deadline_s``; an advice holds for ``expiry_s``. Calls
-    older than ``oldest_call_s`` or further in the future than ``clock_skew_s`` get
-    no advice. Bodies have at most ``body_bytes``, an EIDO ``eido_bytes``.
-    """
+    """Limits of answering, and how the service is reached."""
 
     deadline_s: Annotated[float, Range(0.1, 60)] = 2.0
     queue: Annotated[int, Range(0, 10_000, whole=True)] = 16
@@ -71,11 +67,7 @@ class Server(Checked):
 
 @dataclass(frozen=True, slots=True)
 class CityFiles:
-    """The city: a .network file, a CSV of depots (name, lon, lat), its clock and its holidays.
-
-    ``aliases`` are other names of depots, such as call signs: the depot's name by alias.
-    ``territories`` are for the policy by region.
-    """
+    """The city: its roads, its depots and their ``aliases``, its clock and its holidays."""
 
     network: str
     depots: str
@@ -83,7 +75,7 @@ class CityFiles:
     country: str
     name: str = ""
     subdivision: str = ""
-    languages: tuple[str, ...] = LANGUAGES
+    languages: tuple[Language, ...] = get_args(Language)
     aliases: Mapping[str, str] = field(default_factory=dict)
     snap_limit_m: _Metres = SNAP_LIMIT_M
     accuracy_limit_m: _Metres = 500.0
@@ -91,10 +83,7 @@ class CityFiles:
 
     def __post_init__(self) -> None:
         zone(self.time_zone)
-        known = " and ".join(f'"{language}"' for language in LANGUAGES)
-        require(bool(self.languages), f"languages: one at least is needed; the desk has {known}")
-        for one in self.languages:
-            require(one in LANGUAGES, f'languages: the desk has no "{one}"; it has {known}')
+        require(bool(self.languages), "languages: name at least one")
         check_fields(self)
 
     def calendar(self) -> Calendar:
@@ -104,11 +93,7 @@ class CityFiles:
 
 @dataclass(frozen=True, slots=True)
 class ModelFiles:
-    """A directory of ``ideal train``, and a file of response times fitted by ``ideal races``.
-
-    ``responses`` left out is ``response_times.json`` of the folder; published spreads where that
-    is not there either.
-    """
+    """A directory of ``ideal train``, and a file of response times fitted by ``ideal races``."""
 
     folder: str
     responses: str = ""
@@ -116,13 +101,7 @@ class ModelFiles:
 
 @dataclass(frozen=True, slots=True)
 class TrafficTable:
-    """Where travel times come from.
-
-    ``kind`` is "forecast", "recorded", "google", "valhalla", or a source of your own
-    with its ``options``. A router gets ``wait_s`` of a call's time and then is
-    left aside for the forecast; ``ranges`` asks Google for its optimistic and
-    pessimistic times too.
-    """
+    """Where travel times come from; ``options`` are of a source of the centre's own."""
 
     kind: str = "forecast"
     file: str = ""
@@ -136,17 +115,13 @@ class TrafficTable:
         check_fields(self)
         _check_url(self.url)
         needed = {"recorded": "file", "valhalla": "url"}.get(self.kind)
-        if needed and not getattr(self, needed):
-            raise InputError(f'{needed} is missing; kind = "{self.kind}" needs it')
+        given = not needed or bool(getattr(self, needed))
+        require(given, f'{needed} is missing; kind = "{self.kind}" needs it')
 
 
 @dataclass(frozen=True, slots=True)
 class WeatherTable:
-    """Asked every ``every_s`` in the background; values older than ``stale_s`` are unknown.
-
-    ``source`` is "none", "open-meteo", "hong-kong-observatory", or a provider of your
-    own with its ``options``.
-    """
+    """Where the weather comes from; ``options`` are of a provider of the centre's own."""
 
     source: str = "none"
     url: str = ""
@@ -160,25 +135,13 @@ class WeatherTable:
         check_fields(self)
 
 
-StatusOrNone = Literal[
-    "", "at_station", "available", "dispatched", "en_route", "on_scene", "transporting",
-    "at_hospital", "out_of_service",
-]  # fmt: skip
-"""What a status code may say of a unit; "" is nothing."""
-
-
 @dataclass(frozen=True, slots=True)
 class UnitsTable(Checked):
-    """When a report of units is too old to trust, and what the centre's status codes mean.
-
-    A unit whose position is older than ``position_stale_s`` counts as at its station. ``codes``
-    are the centre's own words for statuses, such as those of its radio, beside ours. Of the units
-    on the road at most ``candidates`` are considered for a call: the nearest.
-    """
+    """When a report of units is too old to trust, and what the centre's status codes mean."""
 
     stale_s: _WithinADay = 900.0
     position_stale_s: _WithinADay = 120.0
-    codes: Mapping[str, StatusOrNone] = field(default_factory=dict)
+    codes: Mapping[str, Literal[Status, ""]] = field(default_factory=dict)
     candidates: Annotated[int, Range(1, 200, whole=True)] = 8
 
 
@@ -187,17 +150,14 @@ class AuditTable:
     """The database, whose address belongs into IDEAL_DATABASE_URL if it has a password."""
 
     url: str = ""
-    retention_days: int = 0
+    retention_days: Annotated[int, Range(0, 36_500, whole=True)] = 0
 
     def __post_init__(self) -> None:
+        check_fields(self)
         require(
             self.retention_days == 0 or self.retention_days >= LEAST_RETENTION_DAYS,
             f"retention_days {self.retention_days}: logs of a high-risk system are kept at least "
             f"six months; give {LEAST_RETENTION_DAYS} or more, or 0 to keep all",
-        )
-        require(
-            self.retention_days <= 36_500,
-            f"retention_days {self.retention_days}: at most 36500; 0 keeps all",
         )
 
 
@@ -220,13 +180,7 @@ class Token:
 
 @dataclass(frozen=True, slots=True)
 class ServiceSettings:
-    """All of it; ``policy`` has the keys of an ideal policy's table in an experiment file.
-
-    With a ``fleet`` a second must save more than its absence costs the others, unless the
-    policy has a threshold of its own.
-
-    ``path`` is the TOML file. ``folder`` is where relative file names begin: beside the TOML file.
-    """
+    """All of it; ``path`` is the TOML file, and relative file names begin in its ``folder``."""
 
     city: CityFiles
     model: ModelFiles
@@ -246,18 +200,17 @@ class ServiceSettings:
     demo: bool = False
 
     def __post_init__(self) -> None:
-        if not self.tokens:
-            raise InputError(
-                "no [[tokens]]: every request needs one; make one with `ideal serve --new-token`"
-            )
+        require(
+            bool(self.tokens),
+            "no [[tokens]]: every request needs one; make one with `ideal serve --new-token`",
+        )
         for what in ("name", "sha256"):
             given = [getattr(one, what) for one in self.tokens]
             twice = next((value for value in given if given.count(value) > 1), None)
             require(twice is None, f"[[tokens]] {what} {twice} is used twice; give each its own")
-        if not self.audit.url:
-            raise InputError(f"audit.url is missing; give it there or as {DATABASE_URL}")
-        if self.traffic.kind == "google" and not self.router_key:
-            raise InputError(f'traffic.kind = "google" needs a key in {ROUTER_KEY}')
+        require(bool(self.audit.url), f"audit.url is missing; give it there or as {DATABASE_URL}")
+        keyed = self.traffic.kind != "google" or bool(self.router_key)
+        require(keyed, f'traffic.kind = "google" needs a key in {ROUTER_KEY}')
 
     @classmethod
     def load(
@@ -302,21 +255,17 @@ class ServiceSettings:
     @property
     def checksum(self) -> str:
         """A hash of everything that shapes an advice; no secret enters."""
-        shown = asdict(replace(self, tokens=self.tokens[:1]))
+        shown = asdict(self)
         for aside in ("tokens", "router_key", "weather_key", "audit", "path", "folder"):
             del shown[aside]
-        if not self.city.territories:
-            del shown["city"]["territories"]
-        if self.fleet is None:
-            del shown["fleet"]
         text = json.dumps(shown, sort_keys=True, default=str)
         return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 
-def from_environment() -> "ServiceSettings | None":
-    """The settings of the file named in IDEAL_CONFIG, or None without one."""
-    path = os.environ.get(CONFIG, "")
-    return ServiceSettings.load(path) if path else None
+def from_environment() -> ServiceSettings:
+    """The settings of the file named in IDEAL_CONFIG."""
+    require(CONFIG in os.environ, f"{CONFIG} names no configuration")
+    return ServiceSettings.load(os.environ[CONFIG])
 
 
 def hand_down(path: str) -> None:
@@ -347,8 +296,7 @@ def _tokens(tables: Any, environment: str) -> tuple[Token, ...]:
     require(isinstance(tables, list), "[[tokens]] must be a list of tables")
     found = [built(Token, table, f"tokens[{i}]") for i, table in enumerate(tables)]
     for i, part in enumerate(environment.split()):
-        name, role, digest = [*part.split(":", 2), "", ""][:3]
-        table = {"name": name, "role": role, "sha256": digest}
+        table = dict(zip(("name", "role", "sha256"), part.split(":", 2), strict=False))
         found.append(built(Token, table, f"{TOKENS}[{i}]"))
     return tuple(found)
 

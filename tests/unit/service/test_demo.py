@@ -67,7 +67,7 @@ def test_decisions_flow_within_a_minute(tmp_path: Path) -> None:
             while not found:
                 assert time.monotonic() < deadline, (tmp_path / "log").read_text()
                 time.sleep(0.2)
-                told = re.search(r"^token: (\S+)$", (tmp_path / "log").read_text(), re.M)
+                told = re.search(r"^token: +(\S+)$", (tmp_path / "log").read_text(), re.M)
                 if told is None:
                     continue
                 headers = {"Authorization": f"Bearer {told[1]}"}
@@ -83,7 +83,7 @@ def test_decisions_flow_within_a_minute(tmp_path: Path) -> None:
         finally:
             process.send_signal(signal.SIGTERM)
             assert process.wait(PATIENCE_S) in (0, -signal.SIGTERM)
-    assert (tmp_path / "ideal-dispatch" / "demo.db").exists()
+    assert (tmp_path / "ideal-dispatch" / "port_almery.db").exists()
     assert (tmp_path / "log").read_text().count("token:") == 1
 
 

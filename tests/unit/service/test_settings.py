@@ -203,10 +203,10 @@ def test_the_state_folder_is_the_users_own(tmp_path: Path, monkeypatch: pytest.M
 
 def test_workers_find_the_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("IDEAL_CONFIG", raising=False)
-    assert module.from_environment() is None
+    with pytest.raises(InputError, match="IDEAL_CONFIG"):
+        module.from_environment()
     monkeypatch.setenv("IDEAL_CONFIG", str(written(tmp_path, city={"name": "Gridtown"})))
     found = module.from_environment()
-    assert found is not None
     assert found.city.name == "Gridtown"
 
 

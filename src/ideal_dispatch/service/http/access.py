@@ -1,7 +1,7 @@
 """Who may do what: the token of a request, and the roles of each route."""
 
 import asyncio
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from fastapi import Depends, Request
 from fastapi.security import HTTPBearer
@@ -10,32 +10,24 @@ from starlette.exceptions import HTTPException
 from ideal_dispatch.service.settings import Token
 from ideal_dispatch.service.tokens import authenticate
 
-if TYPE_CHECKING:
-    from ideal_dispatch.service.service import Service
-
 COOKIE = "ideal_session"
 
-_TOKEN = "ideal_dispatch.token"
 _SAFE = ("GET", "HEAD", "OPTIONS")
 _LOOKS = 5  # of the event loop, which then notices that a connection ended
 
 
 def token_of(request: Request) -> Token:
-    """Whose request it is, or the refusal; looked at once."""
-    if _TOKEN not in request.scope:
-        token = bearer(request)
-        if token is None:  # a cookie counts where no other site sent it
-            own = request.headers.get("sec-fetch-site", "none") in ("same-origin", "none")
-            token = request.cookies.get(COOKIE) if own or request.method in _SAFE else None
-        request.scope[_TOKEN] = owner(request, token)
-    found: Token = request.scope[_TOKEN]
-    return found
+    """Whose request it is, or the refusal."""
+    token = bearer(request)
+    if token is None:  # a cookie counts where no other site sent it
+        own = request.headers.get("sec-fetch-site", "none") in ("same-origin", "none")
+        token = request.cookies.get(COOKIE) if own or request.method in _SAFE else None
+    return owner(request, token)
 
 
 def owner(request: Request, token: str | None) -> Token:
     """Whose token it is, or the refusal."""
-    service: Service = request.app.state.service
-    return authenticate(token, service.settings.tokens)
+    return authenticate(token, request.app.state.service.settings.tokens)
 
 
 def bearer(request: Request) -> str | None:

@@ -5,20 +5,18 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, Field
 
-from ideal_dispatch.dispatch.answer import Remark
-from ideal_dispatch.service.requests import Action, OverrideReason
+from ideal_dispatch.dispatch.answer import Advice, Remark
+from ideal_dispatch.dispatch.worth import SoonerUnit
+from ideal_dispatch.service.record.rows import AdviceState
+from ideal_dispatch.service.requests import Moment, ReplyIn
 from ideal_dispatch.service.units import Promise, Status
 
 
-class ReplyOut(BaseModel):
-    """What a dispatcher replied."""
+class ReplyOut(ReplyIn, json_schema_extra=None):
+    """What a dispatcher replied, who and when."""
 
-    action: Action
-    reason_code: OverrideReason | None = None
-    question: str | None = None
-    text: str | None = None
     by: str
-    at: datetime
+    at: Moment
 
 
 class ErrorBody(BaseModel):
@@ -36,23 +34,23 @@ class ErrorAnswer(BaseModel):
     error: ErrorBody
 
 
-# --- recommendations --------------------------------------------------------------
-
-
-class LocationOut(BaseModel):
-    """The location as given, and the junction that stands for it."""
+class Place(BaseModel):
+    """A place on the map."""
 
     lon: float
     lat: float
+
+
+class LocationOut(Place):
+    """The location as given, and the junction that stands for it."""
+
     node: int | None
     snapped_m: float | None
 
 
-class StartOut(BaseModel):
+class StartOut(Place):
     """Where an ambulance starts: at its depot, or on the road where it was seen ``age_s`` ago."""
 
-    lon: float
-    lat: float
     on_road: bool
     age_s: float | None
 
@@ -117,8 +115,8 @@ class Recommendation(BaseModel):
     id: str
     call_id: str
     revision: int
-    state: Literal["open", "accepted", "overridden", "running", "ended", "superseded", "unrecorded"]
-    decision: Literal["send_second", "primary_only", "no_advice"]
+    state: Literal[AdviceState, "unrecorded"]
+    decision: Advice
     headline: str
     asked_at: datetime
     expires_at: datetime
@@ -131,15 +129,12 @@ class Recommendation(BaseModel):
     gain_s: float | None
     second_first: float | None
     gain_survival: float | None
-    sooner_unit: dict[str, Any] | None
+    sooner_unit: SoonerUnit | None
     degraded: list[Remark]
     reply: ReplyOut | None
     considered: list[CandidateOut] | None = None
     why: dict[str, Any] | None = None
     made_with: dict[str, Any] | None = None
-
-
-# --- units, dispatches, closures --------------------------------------------------
 
 
 class PromiseOut(BaseModel):
@@ -150,11 +145,9 @@ class PromiseOut(BaseModel):
     until: datetime
 
 
-class PositionOut(BaseModel):
+class PositionOut(Place):
     """Where a unit was seen."""
 
-    lon: float
-    lat: float
     heading: float | None
     speed_kmh: float | None
     at: datetime
@@ -248,35 +241,6 @@ class ClosureOut(BaseModel):
     by: str
     at: datetime
     edges: list[int]
-    line: list[tuple[float, float]] | None
-    polygon: list[tuple[float, float]] | None
+    line: list[list[float]] | None
+    polygon: list[list[float]] | None
     active: bool
-
-
-# --- the desk and health ----------------------------------------------------------
-
-
-class CityOut(BaseModel):
-    """The city: ``depots`` with name, lon and lat, and the service's ``clock``.
-
-    ``cover`` is how far the next call is from help: half of all junctions are reached by a free
-    unit within ``median_s``, nine of ten within ``p90_s``. ``units_known`` is whether any unit
-    was ever reported.
-    """
-
-    name: str
-    depots: list[dict[str, Any]]
-    centre: tuple[float, float]
-    bounds: tuple[float, float, float, float]
-    time_zone: str
-    simulated: bool
-    clock: dict[str, Any]
-    cover: dict[str, float | None] | None
-    units_known: bool
-
-
-class HealthOut(BaseModel):
-    """Whether advice can be given, and the state of every part in words."""
-
-    status: Literal["starting", "ready", "degraded"]
-    parts: dict[str, str]

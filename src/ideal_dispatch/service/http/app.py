@@ -23,9 +23,6 @@ from ideal_dispatch.service.requests import CountIn
 from ideal_dispatch.service.service import Service
 from ideal_dispatch.service.settings import ServiceSettings
 
-SESSION_BYTES = 1024
-"""Of a body that is sent without a token."""
-
 STATIC = Path(__file__).parents[1] / "desk" / "static"
 
 _DEMO_UNITS, _DEMO_CALLS, _DEMO_EVERY_S = 2, 40, 6.0
@@ -67,7 +64,7 @@ def create_app(settings: ServiceSettings, engine: Engine, *, attended: bool = Fa
             await service.start()
             if not settings.demo:
                 # nothing listens until then: a proxy asks another worker
-                await ready_or_ended(lambda: service.health()[0] != "starting")
+                await ready_or_ended(lambda: service.health().status != "starting")
             if settings.invents:
                 counts = [CountIn(depot=one, free=_DEMO_UNITS) for one in service.facts.depots]
                 with suppress(RecordUnavailableError):
@@ -78,7 +75,7 @@ def create_app(settings: ServiceSettings, engine: Engine, *, attended: bool = Fa
             if not attended:
                 yield
                 return
-            attending = asyncio.create_task(attend(service))
+            attending = asyncio.create_task(attend(service.events.close))
             yield
             attending.cancel()
         finally:
@@ -100,12 +97,5 @@ def create_app(settings: ServiceSettings, engine: Engine, *, attended: bool = Fa
     app.mount("/", _Desk(api), name="desk")
     for route in app.routes:  # the framework builds them at the first look; no call waits for that
         route.matches({"type": "http", "method": "GET", "path": "/", "headers": []})
-    limits = settings.server
-    app.add_middleware(
-        Protection,
-        service=service,
-        calls={routes.ASK: limits.body_bytes, routes.EIDO: limits.eido_bytes},
-        lists={routes.UNITS: limits.eido_bytes},
-        strangers={routes.SESSION: SESSION_BYTES},
-    )
+    app.add_middleware(Protection)
     return app

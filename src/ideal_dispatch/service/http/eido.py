@@ -52,17 +52,16 @@ class Eido:
         self._named = {one["$id"]: one for one in _with_id(document)}
         self._places: dict[int, dict[str, float] | InputError] = {}
         self.resolved = 0
-        incident = self._one(document.get("incidentComponent"), "incidentComponent")
-        self._incident = incident
-        self._sent = self._unique(
-            resource
+        self._incident = self._one(document.get("incidentComponent"), "incidentComponent")
+        self._sent = {
+            id(resource): resource
             for dispatch in self._all(document.get("dispatchComponent"))
             for resource in self._all(dispatch.get("emergencyResourceReference"))
-        )
+        }
         self._resources = self._all(document.get("emergencyResourceComponent"))
         self._locations = {
-            id(one): self._all(one.get("unitLocationReference"))
-            for one in self._unique([*self._sent, *self._resources])
+            key: self._all(one.get("unitLocationReference"))
+            for key, one in {**self._sent, **{id(one): one for one in self._resources}}.items()
         }
 
     def request(
@@ -81,19 +80,18 @@ class Eido:
         place = incident.get("locationReference", self._document.get("locationComponent"))
         location = self._one(place, "incidentComponent.locationReference")
         primary: dict[str, Any] | None = None
-        for resource in self._sent:
+        for key, resource in self._sent.items():
             name = resource.get("emergencyResourceName")
             unit = name if isinstance(name, str) else None
-            stations = [one.get("locationDescriptionText") for one in self._locations[id(resource)]]
+            stations = [one.get("locationDescriptionText") for one in self._locations[key]]
             depots = [one for one in (*stations, unit) if isinstance(one, str) and is_depot(one)]
             if unit is not None and is_unit(unit):
                 primary = {"unit": unit}
-            elif depots:
-                primary = {"depot": depots[0], "unit": unit}
-            if primary is not None:
                 break
-        kind = incident.get("incidentTypeCommonRegistryText")
-        kinds = kind if isinstance(kind, list) else [kind]
+            if depots:
+                primary = {"depot": depots[0], "unit": unit}
+                break
+        kinds = _listed(incident.get("incidentTypeCommonRegistryText"))
         try:
             return RecommendationRequest.model_validate({
                 "call_id": call_id,
@@ -114,7 +112,7 @@ class Eido:
         as of its component's ``lastUpdateTimeStamp``, or the document's. What has no time or
         cannot be read is left out: none of it is a reason to refuse a call.
         """
-        call, sent = self._incident.get("incidentTrackingIdentifier"), set(map(id, self._sent))
+        call = self._incident.get("incidentTrackingIdentifier")
         news: dict[tuple[str, str], dict[str, Any]] = {}
         for resource in self._resources:
             unit = resource.get("emergencyResourceName")
@@ -122,7 +120,7 @@ class Eido:
                 continue
             told: list[tuple[Component, dict[str, Any]]] = []
             if (status := _status(resource, codes)) is not None:
-                on_call = id(resource) in sent and status not in FREE
+                on_call = id(resource) in self._sent and status not in FREE
                 told.append((resource, {"status": status, "call_id": call if on_call else None}))
             for location in self._locations[id(resource)]:
                 with suppress(InputError):
@@ -140,34 +138,24 @@ class Eido:
 
     def _all(self, value: Any) -> list[Component]:
         """The objects of a component or of references to some, each once."""
-        found = []
-        for item in value if isinstance(value, list) else [value]:
+        found = {}
+        for item in _listed(value):
             self.resolved += 1
             if self.resolved > MOST_RESOLVED:
                 raise InputError(f"EIDO: more than {MOST_RESOLVED:,} components and references")
-            found.append(self._resolved(item))
-        return self._unique(one for one in found if isinstance(one, Mapping))
-
-    @staticmethod
-    def _unique(components: Any) -> list[Component]:
-        return list({id(one): one for one in components}.values())
-
-    def _resolved(self, item: Any) -> Any:
-        """The object itself, or the one that it refers to; None where the document lacks it."""
-        if not (isinstance(item, Mapping) and isinstance(item.get("$ref"), str)):
-            return item
-        name = item["$ref"]
-        return self._named.get(name, self._named.get(name.removeprefix("#")))
+            name = item.get("$ref") if isinstance(item, Mapping) else None
+            if isinstance(name, str):  # the document may lack it
+                item = self._named.get(name, self._named.get(name.removeprefix("#")))
+            if isinstance(item, Mapping):
+                found[id(item)] = item
+        return list(found.values())
 
     def _one(self, value: Any, where: str) -> Component:
-        """The first object of a component or of references to some."""
-        first = value[0] if isinstance(value, list) and value else value
-        found = self._resolved(first)
-        if found is None and isinstance(first, Mapping):
-            raise InputError(f"EIDO: {where} refers to {first['$ref'][:100]!r}, which is not in it")
-        if not isinstance(found, Mapping):
-            raise InputError(f"EIDO: {where} is missing")
-        return found
+        """The first object of a component or of references to some; no other takes its place."""
+        found = self._all(_listed(value)[:1])
+        if not found:
+            raise InputError(f"EIDO: {where} names no component of the document: {value!r:.100}")
+        return found[0]
 
     def _place(self, location: Component) -> dict[str, float]:
         """Longitude, latitude and accuracy of a location, read once."""
@@ -183,15 +171,16 @@ class Eido:
         return found
 
 
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
+
+
 def _with_id(value: Any) -> Iterator[Component]:
     """Every object with a ``$id``, wherever it stands; nesting is capped before."""
-    if isinstance(value, Mapping):
-        if isinstance(value.get("$id"), str):
-            yield value
-        for inner in value.values():
-            yield from _with_id(inner)
-    elif isinstance(value, list):
-        for inner in value:
+    if isinstance(value, Mapping) and isinstance(value.get("$id"), str):
+        yield value
+    if isinstance(value, Mapping | list):
+        for inner in value.values() if isinstance(value, Mapping) else value:
             yield from _with_id(inner)
 
 
@@ -203,8 +192,7 @@ def _stamp(*components: Component) -> Any:
 
 def _status(resource: Component, codes: Mapping[str, str]) -> Status | None:
     for name in _STATUSES:
-        given = resource.get(name)
-        for text in given if isinstance(given, list) else [given]:
+        for text in _listed(resource.get(name)):
             with suppress(InputError):
                 if isinstance(text, str) and (status := status_of(text, codes)) is not None:
                     return status
@@ -212,10 +200,21 @@ def _status(resource: Component, codes: Mapping[str, str]) -> Status | None:
 
 
 def _place(text: Any) -> dict[str, float]:
-    """Longitude, latitude and accuracy of a PIDF-LO with a point, circle or ellipse."""
+    """Longitude, latitude and accuracy of the first GML shape, which a PIDF-LO means first."""
     if not isinstance(text, str):
         raise InputError("EIDO: the location has no locationByValue; a reference is not fetched")
-    shape = _shape(text)
+    content = text.encode("utf-8", "replace")
+    if len(content) > _XML_BYTES:
+        raise InputError(f"EIDO: a PIDF-LO of more than {_XML_BYTES:,} bytes")
+    if b"<!DOCTYPE" in content:  # looked for first: the parser would go on and expand entities
+        raise InputError("EIDO: the PIDF-LO declares a document type; entities are not read")
+    try:
+        root = ElementTree.XML(content, XMLParser(encoding="utf-8"))
+    except ElementTree.ParseError as error:
+        raise InputError(f"EIDO: the PIDF-LO is no XML ({error})") from None
+    shape = next((one for one in root.iter() if one.tag.startswith((_GML, _GS))), None)
+    if shape is None:
+        raise InputError(f"EIDO: the PIDF-LO has no {_SHAPES}; a civic address cannot be used")
     if shape.tag not in _REACH:
         name = shape.tag.rpartition("}")[2]
         raise InputError(f"EIDO: the location's shape is {name[:40]}; send a {_SHAPES}")
@@ -249,20 +248,3 @@ def _measured(element: Element | None) -> tuple[str, list[float], str]:
     except ValueError:
         numbers = []
     return words[:60], numbers, unit[:60]
-
-
-def _shape(text: str) -> Element:
-    """The first GML shape, which a PIDF-LO means before all others."""
-    content = text.encode("utf-8", "replace")
-    if len(content) > _XML_BYTES:
-        raise InputError(f"EIDO: a PIDF-LO of more than {_XML_BYTES:,} bytes")
-    if b"<!DOCTYPE" in content:  # looked for first: the parser would go on and expand entities
-        raise InputError("EIDO: the PIDF-LO declares a document type; entities are not read")
-    try:
-        root = ElementTree.XML(content, XMLParser(encoding="utf-8"))
-    except ElementTree.ParseError as error:
-        raise InputError(f"EIDO: the PIDF-LO is no XML ({error})") from None
-    for element in root.iter():
-        if element.tag.startswith((_GML, _GS)):
-            return element
-    raise InputError(f"EIDO: the PIDF-LO has no {_SHAPES}; a civic address alone cannot be used")

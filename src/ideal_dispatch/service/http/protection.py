@@ -9,10 +9,10 @@ import logging
 import random
 import re
 import time
-from collections.abc import Mapping
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
+from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -26,30 +26,30 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+ASK, EIDO = "/v1/recommendations", "/v1/incidents/eido"
+UNITS, SESSION = "/v1/units", "/v1/session"
+
 BEGAN = "ideal_dispatch.began"
 """Where in a request's scope stands when it began, by :func:`time.monotonic`."""
 
-_CONTENT_SECURITY_POLICY = (
-    b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; "
-    b"font-src 'self'; connect-src 'self'; worker-src 'self' blob:; manifest-src 'self'; "
-    b"base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
-)
-_HEADERS = (
-    (b"content-security-policy", _CONTENT_SECURITY_POLICY),
-    (b"x-content-type-options", b"nosniff"),
-    (b"x-frame-options", b"DENY"),
-    (b"referrer-policy", b"no-referrer"),
-    (b"cross-origin-opener-policy", b"same-origin"),
-    (b"cross-origin-resource-policy", b"same-origin"),
-    (b"permissions-policy", b"geolocation=(), camera=(), microphone=()"),
-)
+_HEADERS = {
+    "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
+    "img-src 'self' data: blob:; font-src 'self'; connect-src 'self'; worker-src 'self' blob:; "
+    "manifest-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "referrer-policy": "no-referrer",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "permissions-policy": "geolocation=(), camera=(), microphone=()",
+}
 _QUIET = ("/healthz", "/readyz", "/metrics")  # asked every few seconds
 _STRINGS = re.compile(rb'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
 _NOT_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 _NOT_BEGINNINGS = bytes(set(range(256)) - set(b"[{,:"))
+_SESSION_BYTES = 1024
 _MOST_ELEMENTS = 20_000  # each may become an error to be described
-_CHARSET = re.compile(rb"""charset\s*=\s*["']?([^"';\s]*)""")
-_NOT_UTF8 = "send the body in UTF-8, without a byte order mark"
+_CHARSET = re.compile(r"""(?i)charset\s*=\s*["']?([^"';\s]*)""")
 _GIVEN_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 
@@ -67,31 +67,20 @@ def elements(body: bytes) -> int:
 class Protection:
     """Caps a body's size, nesting and time, adds security headers, and logs the request.
 
-    The token is checked before a body is read, except at the paths of ``strangers``. Where no
-    place is free, what is posted to ``calls`` is not read either. These and ``lists`` say how many
-    bytes a body may have there; elsewhere the settings do.
+    The token is checked before a body is read, except where a session begins. A call is not read
+    either where no place is free.
     """
 
-    def __init__(
-        self,
-        app: ASGIApp,
-        service: "Service",
-        calls: Mapping[str, int],
-        lists: Mapping[str, int],
-        strangers: Mapping[str, int],
-    ) -> None:
-        self._app, self._service = app, service
-        self._calls, self._strangers = calls, strangers
-        self._bytes = {**calls, **lists, **strangers}
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        began, headers = time.monotonic(), dict(scope["headers"])
-        scope[BEGAN] = began
-        given = headers.get(b"x-request-id", b"").decode("latin-1")
+        scope[BEGAN] = began = time.monotonic()
+        given = Headers(scope=scope).get("x-request-id", "")
         name = given if _GIVEN_ID.fullmatch(given) else f"{random.getrandbits(128):032x}"
         logs.request_id.set(name)
         status = 0
@@ -99,28 +88,24 @@ class Protection:
         async def answering(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
-                status = message["status"]
-                own = list(message.get("headers", ()))
-                extra = [*_HEADERS, (b"x-request-id", name.encode())]
-                if not any(header == b"cache-control" for header, _ in own):
-                    # advice is never to be shown from a cache, and a desk is to be the newest
-                    fresh = b"no-store" if scope["path"].startswith("/v1/") else b"no-cache"
-                    extra.append((b"cache-control", fresh))
-                message["headers"] = [*own, *extra]
+                status, headers = message["status"], MutableHeaders(scope=message)
+                headers.update({**_HEADERS, "x-request-id": name})
+                # advice is never to be shown from a cache, and a desk is to be the newest
+                fresh = "no-store" if scope["path"].startswith("/v1/") else "no-cache"
+                headers.setdefault("cache-control", fresh)
             await send(message)
 
+        serve: ASGIApp = self._app
         try:
             try:
-                receive = await self._checked(scope, receive, headers)
+                receive = await self._checked(scope, receive)
             except (IdealError, RefusedError) as error:
                 refusal = refusal_of(error)
-                self._service.metrics.refused.labels(refusal.code).inc()
-                response = refusal.response()
+                scope["app"].state.service.metrics.refused.labels(refusal.code).inc()
+                serve = response = refusal.response()
                 if refusal.status != 503:  # a client that asks again keeps the connection
                     response.headers["connection"] = "close"  # the rest of the body is not read
-                await response(scope, receive, answering)
-            else:
-                await self._app(scope, receive, answering)
+            await serve(scope, receive, answering)
         finally:
             level = logging.DEBUG if scope["path"] in _QUIET else logging.INFO
             client = scope.get("client") or ("", 0)
@@ -129,38 +114,22 @@ class Protection:
                 "ms": round(1000 * (time.monotonic() - began), 1), "client": client[0],
             })  # fmt: skip
 
-    async def _checked(
-        self, scope: Scope, receive: Receive, headers: dict[bytes, bytes]
-    ) -> Receive:
+    async def _checked(self, scope: Scope, receive: Receive) -> Receive:
         """What the application is to receive, once that is known to be harmless."""
-        length = headers.get(b"content-length", b"0")
-        if length == b"0" and b"transfer-encoding" not in headers:
+        headers, path = Headers(scope=scope), scope["path"]
+        length = headers.get("content-length", "0")
+        if length == "0" and "transfer-encoding" not in headers:
             return receive
-        client = "" if scope["path"] in self._strangers else token_of(Request(scope)).name
-        if scope["method"] == "POST" and scope["path"] in self._calls:
-            self._service.admission.check(client)
-        charset = _CHARSET.search(headers.get(b"content-type", b"").lower())
-        if charset and charset[1] not in (b"utf-8", b"utf8"):
-            raise RefusedError(415, "not_utf8", _NOT_UTF8, "body")
-        body = await self._body(scope["path"], length, receive)
-        given = False
-
-        async def replayed() -> Message:
-            nonlocal given
-            if given:
-                return await receive()
-            given = True
-            return {"type": "http.request", "body": body, "more_body": False}
-
-        return replayed
-
-    async def _body(self, path: str, length: bytes, receive: Receive) -> bytes:
-        """The body, once it is known to be harmless."""
-        limits = self._service.settings.server
-        most = self._bytes.get(path, limits.body_bytes)
-        too_large = f"the body is larger than {most:,} bytes"
-        if not length.isdigit() or int(length) > most:
-            raise RefusedError(413, "too_large", too_large, "body")
+        service: Service = scope["app"].state.service
+        client = "" if path == SESSION else token_of(Request(scope)).name
+        if scope["method"] == "POST" and path in (ASK, EIDO):
+            service.admission.check(client)
+        limits = service.settings.server
+        most = limits.eido_bytes if path in (EIDO, UNITS) else limits.body_bytes
+        most = _SESSION_BYTES if path == SESSION else most
+        too_large = RefusedError(413, "too_large", f"the body exceeds {most:,} bytes", "body")
+        if not length.isdecimal() or int(length) > most:
+            raise too_large
         read, more = bytearray(), True
         try:
             async with asyncio.timeout(limits.body_timeout_s):
@@ -171,29 +140,35 @@ class Protection:
         except TimeoutError:
             words = f"the body did not arrive within {limits.body_timeout_s:g} s"
             raise RefusedError(408, "too_slow", words, "body") from None
+        if len(read) > most:
+            raise too_large
         body = bytes(read)
-        if len(body) > most:
-            raise RefusedError(413, "too_large", too_large, "body")
-        if not _is_utf8(body):
-            raise RefusedError(415, "not_utf8", _NOT_UTF8, "body")
+        if not _is_utf8(body, headers.get("content-type", "")):
+            words = "send the body in UTF-8, without a byte order mark"
+            raise RefusedError(415, "not_utf8", words, "body")
         if elements(body) > _MOST_ELEMENTS:  # first: how deep many are takes longer
             words = f"the body has more than {_MOST_ELEMENTS:,} elements"
             raise RefusedError(422, "too_many_elements", words, "body")
         if depth(body) > limits.nesting:
             words = f"the body is nested more than {limits.nesting} deep"
             raise RefusedError(422, "too_deep", words, "body")
-        return body
+        whole: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+
+        async def replayed() -> Message:
+            return whole.pop() if whole else await receive()
+
+        return replayed
 
 
-def _is_utf8(body: bytes) -> bool:
+def _is_utf8(body: bytes, kind: str) -> bool:
     """Whether it is UTF-8 and no reader of JSON takes it for anything else.
 
     Such a reader finds UTF-16 and UTF-32 by their NULs; the limits here would not see a bracket.
     """
-    if b"\0" in body or body.startswith(codecs.BOM_UTF8):
+    charset = _CHARSET.search(kind)
+    if charset and charset[1].lower() not in ("utf-8", "utf8"):
         return False
     try:
-        body.decode()
+        return "\0" not in body.decode() and not body.startswith(codecs.BOM_UTF8)
     except UnicodeDecodeError:
         return False
-    return True

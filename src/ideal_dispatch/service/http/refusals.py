@@ -25,18 +25,18 @@ log = logging.getLogger(__name__)
 
 _Found = TypeVar("_Found")
 
-_RETRY = {"Retry-After": str(RETRY_AFTER_S)}
-_STATUS: Mapping[type[Exception], tuple[int, str, Mapping[str, str]]] = {
-    UnauthorizedError: (401, "unauthorized", {"WWW-Authenticate": "Bearer"}),
-    ConflictError: (409, "conflict", {}),
-    BusyError: (503, "busy", _RETRY),
-    StartingError: (503, "starting", _RETRY),
-    RecordUnavailableError: (503, "record_unavailable", _RETRY),
-    ClosesTooMuchError: (422, "closes_too_much", {}),
-    InputError: (422, "invalid", {}),
+_STATUS: Mapping[type[Exception], tuple[int, str]] = {
+    UnauthorizedError: (401, "unauthorized"),
+    BusyError: (503, "busy"),
+    StartingError: (503, "starting"),
+    ClosesTooMuchError: (422, "closes_too_much"),
+    InputError: (422, "invalid"),
 }
 _CODES = {422: "invalid", 403: "forbidden", 404: "not_found", 405: "method_not_allowed"}
-_WORDS = {404: "not found", 405: "method not allowed"}
+_HEADERS = {
+    401: {"WWW-Authenticate": "Bearer"},
+    503: {"Retry-After": str(RETRY_AFTER_S)},
+}
 
 REFUSALS: dict[int | str, dict[str, Any]] = {
     status: {"model": ErrorAnswer, "description": words}
@@ -56,20 +56,15 @@ REFUSALS: dict[int | str, dict[str, Any]] = {
 
 
 class RefusedError(Exception):
-    """A refusal in words for people and a code for programs."""
+    """A refusal in words for people and a code for programs; ``more`` are fields beside these."""
 
     def __init__(
-        self,
-        status: int,
-        code: str,
-        words: str,
-        where: str | None = None,
-        headers: Mapping[str, str] | None = None,
-        extra: Mapping[str, Any] | None = None,
+        self, status: int, code: str, words: str, where: str | None = None, **more: Any
     ) -> None:
         super().__init__(words)
-        self.status, self.code, self.headers = status, code, headers or {}
-        error = {"code": code, "message": words, "where": where, **(extra or {})}
+        self.status, self.code = status, code
+        self.headers = dict(_HEADERS.get(status, {}))
+        error = {"code": code, "message": words, "where": where, **more}
         self.body = json.dumps({"error": error}).encode()
 
     def response(self) -> Response:
@@ -78,25 +73,26 @@ class RefusedError(Exception):
 
 def refusal_of(error: Exception) -> RefusedError:
     """The refusal that an error becomes; an unexpected one is logged, and its words are kept."""
-    if isinstance(error, RefusedError):
-        return error
-    if isinstance(error, RequestValidationError):
-        where, words = first_fault(error.errors())
-        return RefusedError(422, "invalid", f"{where}: {words}", where)
-    if isinstance(error, HTTPException):
-        status = 422 if error.status_code == 400 else error.status_code  # a body that is no JSON
-        code, words = _CODES.get(status, "refused"), _WORDS.get(status, str(error.detail))
-        return RefusedError(status, code, words, headers=error.headers)
+    match error:
+        case RefusedError():
+            return error
+        case RequestValidationError():
+            where, words = first_fault(error.errors())
+            return RefusedError(422, "invalid", f"{where}: {words}", where)
+        case HTTPException():
+            status = {400: 422}.get(error.status_code, error.status_code)  # 400: it is no JSON
+            refused = RefusedError(status, _CODES.get(status, "refused"), error.detail.lower())
+            refused.headers |= error.headers or {}
+            return refused
+        case ConflictError():
+            return RefusedError(409, error.code, str(error), **error.extra)
+        case RecordUnavailableError():  # its words name hosts and paths
+            log.warning("record_unavailable: %s", error)
+            words = "the database does not answer; nothing was changed, ask again"
+            return RefusedError(503, "record_unavailable", words)
     for kind in type(error).__mro__:
         if kind in _STATUS:
-            status, code, headers = _STATUS[kind]
-            if isinstance(error, ConflictError):
-                return RefusedError(status, error.code, str(error), extra=error.extra)
-            if isinstance(error, RecordUnavailableError):  # its words name hosts and paths
-                log.warning("%s: %s", code, error)
-                words = "the database does not answer; nothing was changed, ask again"
-                return RefusedError(status, code, words, headers=headers)
-            return RefusedError(status, code, str(error), headers=headers)
+            return RefusedError(*_STATUS[kind], str(error))
     log.error("unexpected", exc_info=error)
     return RefusedError(500, "internal_error", "a fault of this program; it was logged")
 

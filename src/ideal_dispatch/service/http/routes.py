@@ -3,18 +3,16 @@
 # ruff: noqa: A002 - the addresses name an id
 
 import asyncio
-import re
 from contextlib import suppress
-from datetime import datetime
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Depends, Header, Query, Request
 from pydantic_core import to_json
-from starlette.exceptions import HTTPException
 from starlette.responses import Response, StreamingResponse
 
 from ideal_dispatch.errors import IdealError, InputError
+from ideal_dispatch.service import closures as closed_roads
 from ideal_dispatch.service import dispatches as followed
 from ideal_dispatch.service import recommending, replies, unit_news
 from ideal_dispatch.service import requests as schemas
@@ -24,17 +22,13 @@ from ideal_dispatch.service.http import access
 from ideal_dispatch.service.http import answer_schemas as out
 from ideal_dispatch.service.http.access import Admin, Caller, Changer, Dispatcher, Reader
 from ideal_dispatch.service.http.eido import Eido
-from ideal_dispatch.service.http.protection import BEGAN
+from ideal_dispatch.service.http.protection import ASK, BEGAN, EIDO, SESSION, UNITS
 from ideal_dispatch.service.http.refusals import REFUSALS, or_404
 from ideal_dispatch.service.metrics import CONTENT_TYPE
-from ideal_dispatch.service.record.transaction import State
+from ideal_dispatch.service.record.transaction import State, Transaction
+from ideal_dispatch.service.service import CityNow, Health, Service
 
-if TYPE_CHECKING:
-    from ideal_dispatch.service.service import Service
-
-ASK, EIDO, UNITS = "/v1/recommendations", "/v1/incidents/eido", "/v1/units"
-CLOSURES, DISPATCHES = "/v1/closures", "/v1/dispatches"
-SESSION, SIMULATED = "/v1/session", "/v1/simulated-calls"
+CLOSURES, DISPATCHES, SIMULATED = "/v1/closures", "/v1/dispatches", "/v1/simulated-calls"
 
 calls, units, closures, dispatches, desk = OWN = [
     APIRouter(tags=[tag], responses=REFUSALS)
@@ -43,29 +37,28 @@ calls, units, closures, dispatches, desk = OWN = [
 health = APIRouter(tags=["health"])
 PARTS = [*OWN, health]
 
-_PRINTABLE = re.compile(r"[ -~]{1,200}")  # keys
 _SESSION_S = 12 * 3600
 _NEWS_S = 0.3  # of a call's time, for what its EIDO says of units
+_GEOMETRY = {"shared_edges": True, "route": {"edges": True, "geojson": True}}
+_LONG = {
+    "why": True, "considered": True, "made_with": True, "primary": _GEOMETRY, "second": _GEOMETRY,
+}  # fmt: skip
 
 
-def service_of(request: Request) -> "Service":
+def service_of(request: Request) -> Service:
     """The state that all requests share."""
     service: Service = request.app.state.service
     return service
 
 
-Serving = Annotated["Service", Depends(service_of)]
-Key = Annotated[str | None, Header(alias="Idempotency-Key", max_length=200)]
+Serving = Annotated[Service, Depends(service_of)]
+Key = Annotated[schemas.Key | None, Header(alias="Idempotency-Key")]
 Brief = Annotated[bool, Query(description="Leave out geometry and explanation.")]
 
 
-class Json(Response):
+def _json(content: Any, status: int = 200, **options: Any) -> Response:
     """JSON, written quickly: an advice has hundreds of coordinates."""
-
-    media_type = "application/json"
-
-    def render(self, content: Any) -> bytes:
-        return to_json(content)
+    return Response(to_json(content, **options), status, media_type="application/json")
 
 
 # --- recommendations --------------------------------------------------------------
@@ -79,7 +72,7 @@ async def recommend(
     caller: Caller,
     key: Key = None,
     brief: Brief = False,
-) -> Json:
+) -> Response:
     """Whether a second ambulance is worth sending to this call, and from where.
 
     The same call, key and body give the same answer and one row on record. A new body with
@@ -87,11 +80,9 @@ async def recommend(
     """
     if key is not None and request.idempotency_key not in (None, key):
         raise InputError("Idempotency-Key and idempotency_key differ; give one of them")
-    key = request.idempotency_key if key is None else key
-    if key is not None and _PRINTABLE.fullmatch(key) is None:
-        raise InputError("idempotency key: 1 to 200 printable ASCII characters are needed")
+    key = key or request.idempotency_key
     made = await service.recommend(request, key, caller.name, asked.scope[BEGAN])
-    return Json(_brief(made) if brief else made)
+    return _json(made, exclude=_LONG if brief else None)
 
 
 @calls.post(EIDO, response_model=out.Recommendation)
@@ -102,7 +93,7 @@ async def eido(
     caller: Caller,
     key: Key = None,
     brief: Brief = False,
-) -> Json:
+) -> Response:
     """Advice for a NENA EIDO (NENA-STA-021.1): its incident and its location by value.
 
     The primary is the first dispatched resource that is a known unit or of a depot of ours;
@@ -128,25 +119,25 @@ async def recent(
     reader: Reader,
     limit: Annotated[int, Query(ge=1, le=500)] = 50,
     brief: Brief = False,
-) -> Json:
+) -> Response:
     """The latest recommendations, newest first."""
-    rows = [row.public() for row in await service.read(partial(recommending.latest, limit=limit))]
-    return Json([_brief(one) for one in rows] if brief else rows)
+    rows = await service.read(partial(recommending.latest, limit=limit))
+    return _json([row.public() for row in rows], exclude={"__all__": _LONG} if brief else None)
 
 
 @calls.get(f"{ASK}/{{id}}", response_model=out.Recommendation)
 async def recommendation(
     id: schemas.Id, service: Serving, reader: Reader, brief: Brief = False
-) -> Json:
+) -> Response:
     """One recommendation, with the reply to it."""
-    found = or_404(await service.read(lambda state: state.advice(id))).public()
-    return Json(_brief(found) if brief else found)
+    found = or_404(await service.read(lambda state: state.advice(id)))
+    return _json(found.public(), exclude=_LONG if brief else None)
 
 
 @calls.post(f"{ASK}/{{id}}/reply", response_model=out.Recommendation)
 async def reply(
     id: schemas.Id, said: schemas.ReplyIn, service: Serving, dispatcher: Dispatcher
-) -> Json:
+) -> Response:
     """What the dispatcher did: accept, or override with a reason; the first reply is final.
 
     A running dispatch takes `stand_down`, `keep` and `send_one`. 409 where it no longer holds, by
@@ -156,39 +147,28 @@ async def reply(
     change = partial(replies.reply, id=id, said=given, actor=dispatcher.name)
     made = or_404(await service.write(change))
     service.metrics.replies.labels(said.action).inc()
-    return Json(made)
-
-
-def _brief(made: dict[str, Any]) -> dict[str, Any]:
-    """A recommendation without geometry and explanation."""
-    shown = {k: v for k, v in made.items() if k not in ("why", "considered", "made_with")}
-    for name in ("primary", "second"):
-        if unit := made.get(name):
-            route = {k: v for k, v in unit["route"].items() if k not in ("edges", "geojson")}
-            shown[name] = {**unit, "route": route}
-            shown[name].pop("shared_edges", None)
-    return shown
+    return _json(made)
 
 
 # --- units ------------------------------------------------------------------------
 
 
-def _plain(service: "Service", state: State, id: str | None = None) -> list[dict[str, Any]]:
+def _plain(service: Service, state: State, id: str | None = None) -> list[dict[str, Any]]:
     stale_s, found = service.settings.units.position_stale_s, state.units()
     return [unit.plain(state.now, stale_s) for unit in found if id in (None, unit.id)]
 
 
 @units.get(UNITS, response_model=list[out.UnitOut])
-async def all_units(service: Serving, reader: Reader) -> Json:
+async def all_units(service: Serving, reader: Reader) -> Response:
     """Every unit, as last reported."""
-    return Json(await service.read(partial(_plain, service)))
+    return _json(await service.read(partial(_plain, service)))
 
 
 @units.get(f"{UNITS}/{{id:path}}", response_model=out.UnitOut)
-async def one_unit(id: schemas.UnitInPath, service: Serving, reader: Reader) -> Json:
+async def one_unit(id: schemas.UnitInPath, service: Serving, reader: Reader) -> Response:
     """One unit."""
     found = await service.read(partial(_plain, service, id=id))
-    return Json(or_404(found[0] if found else None))
+    return _json(or_404(next(iter(found), None)))
 
 
 @units.put(UNITS, response_model=out.UpdateOut)
@@ -199,62 +179,70 @@ async def update_units(
     ],
     service: Serving,
     changer: Changer,
-) -> Json:
+) -> Response:
     """Report units, one by one or as counts of free ones by depot, in one list.
 
     Reports older than what is known change nothing. All are refused where one makes no sense.
     """
-    return Json(await service.update_units(news, changer.name))
+    return _json(await service.update_units(news, changer.name))
 
 
 @units.put(f"{UNITS}/{{id:path}}", response_model=out.UpdateOut)
 async def update_unit(
     id: schemas.UnitInPath, news: schemas.UnitIn, service: Serving, changer: Changer
-) -> Json:
+) -> Response:
     """Report one unit. A report older than what is known changes nothing."""
     one = schemas.UnitInList(id=id, **news.model_dump())
-    return Json(await service.update_units([one], changer.name))
+    return _json(await service.update_units([one], changer.name))
 
 
 @units.delete(f"{UNITS}/{{id:path}}", status_code=204, response_class=Response)
 async def delete_unit(id: schemas.UnitInPath, service: Serving, changer: Changer) -> Response:
     """Remove a unit that is no longer in service."""
-    if not await service.write(partial(unit_news.remove, id=id, actor=changer.name)):
-        raise HTTPException(404)
+    removed = await service.write(partial(unit_news.remove, id=id, actor=changer.name))
+    or_404(removed or None)
     return Response(status_code=204)
 
 
 # --- closures ---------------------------------------------------------------------
 
 
-def _us(at: datetime | None) -> int | None:
-    return None if at is None else micros(at)
-
-
 @closures.get(CLOSURES, response_model=list[out.ClosureOut])
-async def all_closures(service: Serving, reader: Reader) -> Json:
+async def all_closures(service: Serving, reader: Reader) -> Response:
     """Closures that are in force or will be, in the order in which they were made."""
-    return Json(await service.closures())
+    plain = service.closures.plain
+    return _json(
+        await service.read(lambda state: [plain(row, state.now) for row in state.closures()])
+    )
 
 
 @closures.post(CLOSURES, status_code=201, response_model=out.ClosureOut)
-async def close(closure: schemas.ClosureIn, service: Serving, changer: Changer) -> Json:
+async def close(closure: schemas.ClosureIn, service: Serving, changer: Changer) -> Response:
     """Close a road or an area: no route of an advice drives there while it is closed.
 
     It ends by itself at `until`, or when it is deleted.
     """
-    made = await service.close(
-        *closure.drawn(), changer.name, since=_us(closure.since), until=_us(closure.until),
-        reason=closure.reason or "", whole_city=closure.whole_city,
-    )  # fmt: skip
-    return Json(made, 201)
+    drawn = {"edges": closure.edges, "line": closure.line, "polygon": closure.polygon}
+    kind, points = next((kind, shape) for kind, shape in drawn.items() if shape is not None)
+    edges = await asyncio.to_thread(service.closures.draw, kind, points, closure.whole_city)
+    shape = {
+        **drawn, "edges": list(edges), "network": service.facts.checksums["network"],
+        "reason": closure.reason or "", "by": changer.name,
+    }  # fmt: skip
+    id_ = recommending.new_id()
+    since, until = (None if at is None else micros(at) for at in (closure.since, closure.until))
+
+    def change(tx: Transaction) -> dict[str, Any]:
+        return service.closures.plain(closed_roads.close(tx, id_, shape, since, until), tx.now)
+
+    return _json(await service.write(change), 201)
 
 
 @closures.delete(f"{CLOSURES}/{{id}}", status_code=204, response_class=Response)
 async def end_closure(id: schemas.Id, service: Serving, changer: Changer) -> Response:
     """Open it again, before its time is over or before it began."""
-    if not await service.end_closure(id, changer.name):
-        raise HTTPException(404)
+    ended = await service.write(partial(closed_roads.end, id=id, actor=changer.name))
+    or_404(ended or None)
     return Response(status_code=204)
 
 
@@ -262,17 +250,17 @@ async def end_closure(id: schemas.Id, service: Serving, changer: Changer) -> Res
 
 
 @dispatches.get(DISPATCHES, response_model=list[out.DispatchOut])
-async def all_dispatches(service: Serving, reader: Reader) -> Json:
+async def all_dispatches(service: Serving, reader: Reader) -> Response:
     """Dispatches with a second unit: running ones, and those that ended within the last hour."""
     rows = await service.read(followed.shown)
-    return Json([followed.plain(row) for row in rows])
+    return _json([followed.plain(row) for row in rows])
 
 
 @dispatches.get(f"{DISPATCHES}/{{id}}", response_model=out.DispatchOut)
-async def dispatch(id: schemas.Id, service: Serving, reader: Reader) -> Json:
+async def dispatch(id: schemas.Id, service: Serving, reader: Reader) -> Response:
     """One dispatch; its id is that of the recommendation."""
     row = or_404(await service.read(lambda state: state.advice(id)))
-    return Json(or_404(followed.plain(row)))
+    return _json(or_404(followed.plain(row)))
 
 
 # --- what a desk needs ------------------------------------------------------------
@@ -295,19 +283,20 @@ async def events(
     Events are `recommendation`, `reply`, `units`, `closures`, `dispatch`, `promise_lost` and
     `health`; a ping comes every 5 s. Without `after` or `Last-Event-ID` it begins with now.
     """
-    if service.events_full:
+    if service.events.full:
         raise BusyError("too many clients listen to events; close some")
     if last is not None and last.isdecimal() and len(last) < 19:
         after = int(last)  # of the connection before this one
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-    stream = service.events(after)
-    return StreamingResponse(stream, media_type="text/event-stream", headers=headers)
+    return StreamingResponse(
+        service.events.listen(after), media_type="text/event-stream", headers=headers
+    )
 
 
-@desk.get("/v1/city", response_model=out.CityOut)
-async def city(service: Serving, reader: Reader) -> Json:
+@desk.get("/v1/city", response_model=CityNow)
+async def city(service: Serving, reader: Reader) -> Response:
     """Name, depots, extent, clock, and how far the next call is from help."""
-    return Json(await service.city())
+    return _json(await service.city())
 
 
 @desk.get("/v1/network.geojson", **_content("application/geo+json"))
@@ -317,7 +306,7 @@ async def network(request: Request, service: Serving, reader: Reader) -> Respons
     headers = {"ETag": tag, "Cache-Control": "private, no-cache", "Vary": "Accept-Encoding"}
     if request.headers.get("if-none-match") == tag:
         return Response(status_code=304, headers=headers)
-    roads = await service.road_map()
+    roads = await asyncio.to_thread(service.road_map)
     packed = "gzip" in request.headers.get("accept-encoding", "")
     if packed:
         headers["Content-Encoding"] = "gzip"
@@ -328,26 +317,26 @@ async def network(request: Request, service: Serving, reader: Reader) -> Respons
 @desk.get("/v1/model-card", **_content("text/markdown"))
 async def model_card(service: Serving, reader: Reader) -> Response:
     """What the model is, learned from, and good for."""
-    card = await service.model_card()
+    card = await asyncio.to_thread(service.engine.city.model_card)
     return Response(card, media_type="text/markdown; charset=utf-8")
 
 
-@desk.get("/v1/languages", responses={200: {"model": list[str]}})
-async def languages(service: Serving) -> Json:
+@desk.get("/v1/languages", response_model=list[str])
+async def languages(service: Serving) -> Response:
     """The languages that the desk offers; the sign-in page has them too, so no token is needed."""
-    return Json(list(service.settings.city.languages))
+    return _json(list(service.settings.city.languages))
 
 
 @desk.post(SESSION, response_model=dict[str, Any])
 async def sign_in(
     request: Request, service: Serving, given: Annotated[schemas.SessionIn | None, Body()] = None
-) -> Json:
+) -> Response:
     """Keep a token, of the body or of the Authorization header, in a cookie for this browser."""
     token = access.bearer(request)
     if given is not None and given.token is not None:
         token = given.token.strip()
     owner = access.owner(request, token)
-    response = Json({"name": owner.name, "role": owner.role})
+    response = _json({"name": owner.name, "role": owner.role})
     response.set_cookie(
         access.COOKIE, token or "", max_age=_SESSION_S, httponly=True, samesite="strict",
         secure=service.settings.server.secure_cookie or request.url.scheme == "https",
@@ -356,9 +345,9 @@ async def sign_in(
 
 
 @desk.get(SESSION, response_model=dict[str, Any])
-async def session(reader: Reader) -> Json:
+async def session(reader: Reader) -> Response:
     """Whose session it is."""
-    return Json({"name": reader.name, "role": reader.role})
+    return _json({"name": reader.name, "role": reader.role})
 
 
 @desk.delete(SESSION, status_code=204, response_class=Response)
@@ -376,39 +365,38 @@ async def may_simulate(service: Serving, reader: Reader) -> None:
 
 
 @desk.post(SIMULATED, dependencies=[Depends(may_simulate)], response_model=dict[str, Any])
-async def simulate(asked: schemas.SimulatedCalls, service: Serving) -> Json:
+async def simulate(asked: schemas.SimulatedCalls, service: Serving) -> Response:
     """Invent calls, to see decisions flow. For admins, and for all on the embedded city."""
     service.simulate(asked.count, asked.every_s)
-    return Json(service.simulation())
+    return _json(service.simulation())
 
 
 @desk.get(SIMULATED, response_model=dict[str, Any])
-async def simulation(service: Serving, reader: Reader) -> Json:
+async def simulation(service: Serving, reader: Reader) -> Response:
     """How many simulated calls are still to come."""
-    return Json(service.simulation())
+    return _json(service.simulation())
 
 
 @desk.post("/v1/clock", response_model=dict[str, Any])
-async def step_clock(step: schemas.ClockStep, service: Serving, admin: Admin) -> Json:
+async def step_clock(step: schemas.ClockStep, service: Serving, admin: Admin) -> Response:
     """Set a simulated clock ahead; the clock of a real city is refused."""
-    return Json(await service.step_clock(step.step_s, admin.name))
+    return _json(await service.step_clock(step.step_s, admin.name))
 
 
 # --- health -----------------------------------------------------------------------
 
 
-@health.get("/healthz", responses={200: {"model": out.HealthOut}})
-async def alive(service: Serving) -> Json:
+@health.get("/healthz", response_model=Health)
+async def alive(service: Serving) -> Response:
     """The process answers."""
-    status, parts = service.health()
-    return Json({"status": status, "parts": parts})
+    return _json(service.health())
 
 
-@health.get("/readyz", responses={200: {"model": out.HealthOut}, 503: {"model": out.HealthOut}})
-async def ready(service: Serving) -> Json:
+@health.get("/readyz", response_model=Health, responses={503: {"model": Health}})
+async def ready(service: Serving) -> Response:
     """Advice can be given; 503 while the service starts. A degraded service is ready."""
-    status, parts = service.health()
-    return Json({"status": status, "parts": parts}, 503 if status == "starting" else 200)
+    found = service.health()
+    return _json(found, 503 if found.status == "starting" else 200)
 
 
 @health.get("/metrics", **_content("text/plain"))

@@ -18,32 +18,14 @@ from uvicorn.supervisors import Multiprocess
 
 from ideal_dispatch.errors import IdealError, InputError
 from ideal_dispatch.service import logs
-from ideal_dispatch.service.settings import (
-    CONFIG,
-    ServiceSettings,
-    from_environment,
-    notify_socket,
-)
+from ideal_dispatch.service.settings import ServiceSettings, from_environment, notify_socket
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
-    from ideal_dispatch.service.service import Service
-
-FACTORY = f"{__name__}:worker"
-"""Where uvicorn's supervisor finds the application of a worker process."""
-
-HEAD_BYTES = 16_384
-"""Of a request's address and headers."""
-
-MOST_CONNECTIONS = 1000
-"""Below the usual limit of file descriptors."""
-
 log = logging.getLogger(__name__)
 
 _SAY_EVERY_S = 10.0
-_KEEP_ALIVE_S = 65  # longer than the pools of clients and proxies keep a connection
-_GRACE_S = 2
 _HANGS_S = 20.0  # a worker that cannot run its event loop for so long ends
 _LOOK_S = 0.2
 
@@ -52,10 +34,10 @@ def options(settings: ServiceSettings) -> dict[str, Any]:
     """How uvicorn is to serve the application."""
     return {
         "http": "h11",  # it bounds a head, httptools does not
-        "h11_max_incomplete_event_size": HEAD_BYTES,
-        "limit_concurrency": MOST_CONNECTIONS,
-        "timeout_keep_alive": _KEEP_ALIVE_S,
-        "timeout_graceful_shutdown": _GRACE_S,
+        "h11_max_incomplete_event_size": 16_384,  # bytes of a request's address and headers
+        "limit_concurrency": 1000,  # below the usual limit of file descriptors
+        "timeout_keep_alive": 65,  # longer than the pools of clients and proxies keep a connection
+        "timeout_graceful_shutdown": 2,
         "ws": "none",
         "log_config": None,
         "access_log": False,
@@ -72,15 +54,24 @@ def run(
 
     The supervisor of several starts another one where one ended or does not answer.
     """
-    _check_address(host, port)
-    given: dict[str, Any] = {"host": host, "port": port, **options(settings)}
+    config = uvicorn.Config(
+        app or f"{__name__}:worker", factory=app is None, workers=workers, host=host, port=port,
+        **options(settings),
+    )  # fmt: skip
+    try:
+        sockets = [config.bind_socket()]
+    except SystemExit:  # it has logged why
+        raise InputError(f"cannot listen at {host}, port {port}; give another --port") from None
     if app is not None:
         # uvicorn raises the signal again once it has ended: what runs beside the service ends, too
         signal.signal(signal.SIGTERM, signal.default_int_handler)
-        uvicorn.run(app, **given)
+        server = uvicorn.Server(config)
+        with suppress(KeyboardInterrupt):
+            server.run(sockets)
+        if not server.started:
+            sys.exit(STARTUP_FAILURE)
         return
-    config = uvicorn.Config(FACTORY, factory=True, workers=workers, **given)
-    supervisor = Multiprocess(config, [config.bind_socket()])
+    supervisor = Multiprocess(config, sockets)
     supervisor.run()
     if any(one.exitcode == STARTUP_FAILURE for one in supervisor.processes):
         raise InputError("a worker cannot start; its line above says why")
@@ -93,8 +84,6 @@ def worker() -> "FastAPI":
 
     try:
         settings = from_environment()
-        if settings is None:
-            raise InputError(f"{CONFIG} names no configuration")
         logs.configure(settings.server.log_level)
         return create_app(settings, Engine.load(settings), attended=True)
     except IdealError as error:
@@ -102,7 +91,7 @@ def worker() -> "FastAPI":
         sys.exit(STARTUP_FAILURE)  # the supervisor does not try again
 
 
-async def attend(service: "Service") -> None:
+async def attend(end_streams: Callable[[], None]) -> None:
     """Say to systemd (``Type=notify``) that the service is ready, and guard the event loop.
 
     A thread that never gives back Python's lock stops the event loop: the process then ends with
@@ -120,7 +109,7 @@ async def attend(service: "Service") -> None:
                 said = True
                 _say_ready()
             if server is not None and server.should_exit:
-                service.end_events()
+                end_streams()
             await asyncio.sleep(_LOOK_S)
     finally:
         faulthandler.cancel_dump_traceback_later()
@@ -128,39 +117,25 @@ async def attend(service: "Service") -> None:
 
 async def ready_or_ended(ready: Callable[[], bool]) -> None:
     """Wait until it is ready, or until uvicorn is to end: by itself it waits for the start."""
-    began = time.monotonic()
-    say_at = began + _SAY_EVERY_S
+    began = said = time.monotonic()
     while not ready():
-        server = _server()
-        if server is not None and server.should_exit:
+        if (server := _server()) is not None and server.should_exit:
             log.info("ended before it was ready")
             return
-        if time.monotonic() >= say_at:
+        if time.monotonic() > said + _SAY_EVERY_S:
+            said = time.monotonic()
             words = "not ready after %.0f s: files are loaded, or kernels are compiled"
-            log.info(words, time.monotonic() - began)
-            say_at += _SAY_EVERY_S
+            log.info(words, said - began)
         await asyncio.sleep(0.01)
+
+
+def _say_ready() -> None:
+    if address := notify_socket():
+        with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as systemd:
+            systemd.sendto(b"READY=1", re.sub("^@", "\0", address))  # @: no file, a name alone
 
 
 def _server() -> uvicorn.Server | None:
     """The server of this process: it handles the signals, and tells the application nothing."""
     server = getattr(signal.getsignal(signal.SIGTERM), "__self__", None)
     return server if isinstance(server, uvicorn.Server) else None
-
-
-def _say_ready() -> None:
-    if address := notify_socket():
-        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as told, suppress(OSError):
-            told.sendto(b"READY=1", re.sub("^@", "\0", address))  # @: no file, a name alone
-
-
-def _check_address(host: str, port: int) -> None:
-    """One line where the address cannot be used, rather than a page from within the server."""
-    try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-        with socket.socket(found[0][0], socket.SOCK_STREAM) as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            probe.bind(found[0][4])
-    except (OSError, OverflowError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise InputError(f"cannot listen at {host}, port {port}: {reason}") from None

@@ -9,10 +9,13 @@ from typing import Any
 
 import httpx
 import pytest
-from pydantic import BaseModel
+from pydantic import TypeAdapter
 
 from ideal_dispatch.service.demo import demo
+from ideal_dispatch.service.http import access
 from ideal_dispatch.service.http import answer_schemas as out
+from ideal_dispatch.service.service import CityNow, Health
+from ideal_dispatch.service.tokens import authenticate
 from tests.service_town import (
     ASK,
     EIDO,
@@ -58,10 +61,11 @@ def refused(answer: httpx.Response) -> tuple[int, str]:
     return answer.status_code, error["code"]
 
 
-def whole(model: type[BaseModel], given: Any) -> Any:
+def whole(model: type[Any], given: Any) -> Any:
     """The answer as documented: nothing is missing, and nothing in it is undocumented."""
-    made = model.model_validate(given)
-    shown = json.loads(made.model_dump_json(by_alias=True))
+    documented: TypeAdapter[Any] = TypeAdapter(model)
+    made = documented.validate_python(given)
+    shown = json.loads(documented.dump_json(made, by_alias=True))
 
     def compare(there: Any, documented: Any, at: str) -> None:
         if isinstance(there, dict) and isinstance(documented, dict):
@@ -396,7 +400,7 @@ def test_a_session_takes_bearer_alone(client: Local) -> None:
 
 
 def test_the_city_and_its_roads(client: Local, town: Town) -> None:
-    city = whole(out.CityOut, client.read("/v1/city"))
+    city = whole(CityNow, client.read("/v1/city"))
     assert (city.name, city.simulated, city.units_known) == ("Gridtown", False, True)
     west, south, east, north = city.bounds
     assert west < city.centre[0] < east
@@ -482,7 +486,7 @@ def test_health_is_for_all(client: Local) -> None:
     for path in ("/healthz", "/readyz"):
         answer = client.get(path)
         assert answer.status_code == 200
-        made = whole(out.HealthOut, answer.json())
+        made = whole(Health, answer.json())
         assert made.status == "ready"
         assert set(made.parts) == {"decisions", "database", "traffic", "weather"}
 
@@ -548,7 +552,7 @@ def test_a_wrong_method_learns_the_right_ones(
 def test_a_client_that_hung_up_changes_nothing(client: Local, town: Town) -> None:
     """A worker that was frozen must not apply what its client has long given up."""
     loop_is_free = threading.Event()
-    plain = access.authenticate
+    plain = authenticate
 
     def slow(given: str | None, configured: Any) -> Any:
         assert loop_is_free.wait(PATIENCE_S)  # the event loop stands still meanwhile

@@ -307,6 +307,7 @@ CRS84 = "urn:ogc:def:crs:OGC:1.3:CRS84"
         (document(lastUpdateTimeStamp="yesterday"), "received_at"),
         (document(lastUpdateTimeStamp="2026-03-01T08:15:00"), "received_at"),
         (document(locationReference={"$ref": "lost"}), "lost"),
+        (document(locationReference=[{"$ref": "lost"}, {"$ref": "location-1"}]), "lost"),
         (document(locationReference="location-1"), "locationReference"),
         (document("no xml"), "XML"),
         (document("<a><b></a>"), "XML"),

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ideal_dispatch.service.admission import Admission
-from ideal_dispatch.service.http.protection import Protection, depth, elements
+from ideal_dispatch.service.http.protection import ASK, EIDO, SESSION, Protection, depth, elements
 from ideal_dispatch.service.settings import Server, Token
 from ideal_dispatch.service.tokens import digest
 
@@ -100,17 +100,15 @@ def ask(
 
     service: Any = SimpleNamespace(
         settings=SimpleNamespace(
-            server=Server(body_bytes=1000, nesting=5, body_timeout_s=limit_s),
+            server=Server(body_bytes=1000, eido_bytes=50_000, nesting=5, body_timeout_s=limit_s),
             tokens=(Token("cad", "cad", digest("cad")),),
         ),
         admission=admission or Admission(1, lambda: True),
         metrics=SimpleNamespace(refused=SimpleNamespace(labels=counted)),
     )
     scope["app"] = SimpleNamespace(state=SimpleNamespace(service=service))
-    calls = {"/call": 1000, "/large": 50_000}
-    guarded = Protection(Echo(), service, calls=calls, lists={}, strangers={"/open": 10})
-    asyncio.run(guarded(scope, receive, send))
-    if (stranger and path != "/open") or refused:
+    asyncio.run(Protection(Echo())(scope, receive, send))
+    if (stranger and path != SESSION) or refused:
         assert waiting == pieces  # nothing was read
     return sent[0]["status"], sent[1]["body"]
 
@@ -126,8 +124,8 @@ def test_elements_are_those_of_the_json(value: Any) -> None:
 
 
 def test_bodies_within_the_limits_pass_whole() -> None:
-    assert ask([b"x" * 10], length=10, path="/open", stranger=True) == (200, b"10")
-    assert ask([b"x" * 20_000], length=20_000, path="/large") == (200, b"20000")
+    assert ask([b"x" * 10], length=10, path=SESSION, stranger=True) == (200, b"10")
+    assert ask([b"x" * 20_000], length=20_000, path=EIDO) == (200, b"20000")
     assert ask([b"a" * 400, b"b" * 600], length=1000) == (200, b"1000")
     assert ask([b"a" * 10, b"", b"b"], chunked=True) == (200, b"11")
 
@@ -138,8 +136,8 @@ def test_bodies_within_the_limits_pass_whole() -> None:
         ({"pieces": [b"x"], "length": 1001}, 413, "too_large"),
         ({"pieces": [b"x" * 600, b"x" * 600], "chunked": True}, 413, "too_large"),
         ({"pieces": [b"[" * 6], "length": 6}, 422, "too_deep"),
-        ({"pieces": [b"x" * 11], "length": 11, "path": "/open"}, 413, "too_large"),
-        ({"pieces": [b"," * 30_000], "length": 30_000, "path": "/large"}, 422, "too_many_elements"),
+        ({"pieces": [b"x"], "length": 1025, "path": SESSION}, 413, "too_large"),
+        ({"pieces": [b"," * 30_000], "length": 30_000, "path": EIDO}, 422, "too_many_elements"),
         ({"pieces": [b"x"], "length": 9999, "stranger": True}, 401, "unauthorized"),
         ({"pieces": [b"x"], "chunked": True, "stranger": True}, 401, "unauthorized"),
         ({"pieces": [b"x"] * 50, "length": 50, "pause_s": 0.05, "limit_s": 0.2}, 408, "too_slow"),
@@ -155,7 +153,7 @@ def test_calls_are_refused_before_they_are_read() -> None:
     """While the worker starts, and while all places are taken; both are counted."""
     warm, refused = threading.Event(), list[str]()
     admission = Admission(1, warm.is_set)
-    call: dict[str, Any] = {"pieces": [b"{}"], "length": 2, "path": "/call", "admission": admission}
+    call: dict[str, Any] = {"pieces": [b"{}"], "length": 2, "path": ASK, "admission": admission}
     status, body = ask(**call, refused=refused)
     assert (status, json.loads(body)["error"]["code"]) == (503, "starting")
     warm.set()

@@ -124,12 +124,11 @@ def test_an_unready_service_is_waited_for(caplog: pytest.LogCaptureFixture) -> N
 
 HANGING = """
 import asyncio, ctypes
-from types import SimpleNamespace
 from ideal_dispatch.service.http import server
 
 async def main():
     server._HANGS_S = 1.0
-    asyncio.create_task(server.attend(SimpleNamespace(end_events=lambda: None)))
+    asyncio.create_task(server.attend(lambda: None))
     await asyncio.sleep(0.1)
     ctypes.PyDLL(None).sleep(600)  # keeps Python's lock, as a loop in C may
 
