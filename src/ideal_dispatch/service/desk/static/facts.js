@@ -1,6 +1,6 @@
 // The advice in facts: who arrives when, by which roads, how much sooner, on data how old.
 
-import { arrival, left, standing } from "./advice.js";
+import { arrival, left, secondGoes, standing } from "./advice.js";
 import { byId, element, svg, write } from "./elements.js";
 import { anonymous, countWords } from "./fleet.js";
 import { age, chance, clockTime, figure, kilometres, minutes } from "./format.js";
@@ -8,12 +8,13 @@ import { t } from "./language.js";
 import { line } from "./remarks.js";
 
 const ROADS = 3;
+const LONG = 16; // characters of a unit's name
 const HOW = `PUT /v1/units
 [{"id": "A117", "depot": "…", "status": "at_station"},
  {"depot": "…", "free": 2}]`;
 
 export function drawFacts(advice, store, now) {
-  const hints = store.invents ? ["facts.none", "facts.try"] : ["facts.none"];
+  const hints = store.city?.simulated ? ["facts.none", "facts.try"] : ["facts.none"];
   const parts = advice ? of(advice) : hints.map((key) => element("p", { class: "plain" }, t(key)));
   byId("facts").replaceChildren(...parts.filter(Boolean));
   byId("ages").replaceChildren(...(advice ? ages(advice) : []));
@@ -23,18 +24,27 @@ export function drawFacts(advice, store, now) {
 /** Arrivals come nearer, ages grow, and units come and go while an advice is looked at. */
 export function tickFacts(advice, store, now) {
   if (!advice) return;
-  const waits = ["open", "accepted"].includes(standing(advice, store, now));
+  const is = standing(advice, store, now);
+  const waits = ["open", "accepted"].includes(is);
+  const goes = secondGoes(advice, store, now);
   for (const node of byId("facts").querySelectorAll("[data-arrives]")) {
-    const found = arrival(advice, node.dataset.arrives);
+    const role = node.dataset.arrives;
+    const found = arrival(advice, role);
     const rest = left(found, now);
+    const counts = waits && rest.total > 0;
+    const unit = store.fleet.units.get(advice[role].unit);
+    const there = unit?.status === "on_scene" && unit.call_id === advice.call_id;
     const parts = rest.turnout
       ? t("arrival.parts", { turnout: minutes(rest.turnout), drive: minutes(rest.drive) })
       : t("arrival.drive", { drive: minutes(rest.drive) });
     const [label, time, beside] = node.children;
-    write(label, t(waits ? "arrival.in" : "arrival.at"));
-    write(time, waits ? (rest.total ? minutes(rest.total) : t("arrival.now")) : clockTime(found.at));
-    write(beside, waits && rest.total ? parts : "");
+    const words = `arrival.${role === "second" && !goes ? "would_" : ""}${counts ? "in" : "at"}`;
+    write(label, there ? "" : t(words));
+    write(time, there ? t("unit.on_scene") : counts ? minutes(rest.total) : clockTime(found.at));
+    write(beside, counts && !there ? parts : "");
   }
+  const gains = byId("facts").querySelector(".gain .label");
+  if (gains) write(gains, t(is === "open" ? "facts.gain" : "facts.gain_then"));
   for (const node of byId("facts").querySelectorAll("[data-depot]")) {
     write(node, waits ? countWords(store.fleet.depot(node.dataset.depot, now)) : "");
   }
@@ -48,10 +58,9 @@ export function tickFacts(advice, store, now) {
 function of(advice) {
   if (advice.decision === "no_advice") {
     const unknown = advice.degraded[0]?.code === "units_unknown";
-    const how = unknown ? element("pre", { class: "how" }, HOW) : null;
     const reasons = element("ul", { class: "degraded" }, ...advice.degraded.map(line));
-    const words = unknown ? [element("p", { class: "plain" }, t("facts.report_units"))] : [];
-    return [reasons, ...words, how, element("p", { class: "plain" }, t("facts.no_advice"))];
+    const report = element("p", { class: "plain" }, t("facts.report_units"), element("pre", { class: "how" }, HOW));
+    return [reasons, unknown && report, element("p", { class: "plain" }, t("facts.no_advice"))];
   }
   const [first, then] = advice.decision === "send_second" ? ["second", "primary"] : ["primary", "second"];
   return [who(advice, first, true), gain(advice), who(advice, then)];
@@ -76,7 +85,7 @@ function who(advice, role, main = false) {
     element(
       "p",
       { class: "depot" },
-      anonymous(one) ? null : element("bdi", {}, one.unit),
+      anonymous(one) ? null : element("bdi", { class: one.unit.length > LONG ? "long" : null }, one.unit),
       element("bdi", { class: anonymous(one) ? null : "unit" }, depot),
       one.start.on_road ? null : element("span", { class: "unit", "data-depot": one.depot }),
     ),
@@ -116,7 +125,7 @@ function gain(advice) {
   return element(
     "div",
     { class: "gain" },
-    element("p", { class: "label" }, t("facts.gain")),
+    element("p", { class: "label" }),
     element(
       "div",
       { class: "row" },

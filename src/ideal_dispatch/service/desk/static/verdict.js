@@ -3,7 +3,7 @@
 import { standing, verdictWords } from "./advice.js";
 import { byId, write } from "./elements.js";
 import { nameOf } from "./fleet.js";
-import { clockTime, countdown, figure } from "./format.js";
+import { countdown, figure, moment } from "./format.js";
 import { t } from "./language.js";
 import { firstDoubt, lossWords, soonerWords } from "./remarks.js";
 import { replyWords } from "./reply.js";
@@ -82,6 +82,7 @@ function spoken(advice, store, is, words, beside) {
 function callWords(advice) {
   const parts = [t("banner.call", { call: advice.call_id })];
   if (advice.revision > 1) parts.push(t("banner.revision", { revision: advice.revision }));
-  parts.push(t("banner.received", { time: clockTime(advice.received_at) }));
+  const time = moment(advice.received_at, Date.parse(advice.asked_at), true);
+  parts.push(t("banner.received", { time }));
   return parts.join(" · ");
 }

@@ -116,6 +116,12 @@ function stamp(draw, ratio) {
   return canvas;
 }
 
+/** The box of a depot's square with what stands beside it. */
+export function depotBox({ scale }, { at: [x, y], promised }) {
+  const half = (DEPOT * scale) / 2;
+  return [x - half, y - half, x + half + (promised.length ? 24 * scale : 0), y + half];
+}
+
 /** A depot's square with its free units; those promised to calls stand beside, and are not among them. */
 export function drawDepot({ drawing, look, scale }, { at: [x, y], known, free, promised }) {
   const size = DEPOT * scale;

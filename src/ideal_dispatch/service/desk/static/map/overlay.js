@@ -6,7 +6,7 @@ import { element } from "../elements.js";
 import { lost, promise, waits } from "../fleet.js";
 import { placed } from "./labels.js";
 import { drawClosure, drawDraft, drawWays } from "./lines.js";
-import { drawDepot, drawIncident, DEPOT, SIZE, Stamps } from "./marks.js";
+import { depotBox, drawDepot, drawIncident, DEPOT, SIZE, Stamps } from "./marks.js";
 
 const FRAME_MS = [40, 250]; // between two pictures, at least and at most
 const STRIDE = 0.7; // pixels: who moves by less needs no new picture
@@ -205,7 +205,7 @@ export class Overlay {
   drawNames() {
     const { scale } = this;
     const around = ([x, y], far) => [x - far, y - far, x + far, y + far];
-    const taken = [...this.controls(), ...this.depots.map(({ at }) => around(at, (DEPOT * scale) / 2))];
+    const taken = [...this.controls(), ...this.depots.map((depot) => depotBox(this, depot))];
     if (this.scene.incident) taken.push(around(this.project(this.scene.incident), 18 * scale));
     const marks = this.placed.map(({ unit, at }) => around(at, (this.roles.has(unit.id) ? RING : 11) * scale));
     const everything = [...taken, ...marks];
