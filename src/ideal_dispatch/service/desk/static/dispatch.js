@@ -8,10 +8,8 @@ import { refusedWords, replyWords } from "./reply.js";
 import { ask } from "./server.js";
 
 const LONG = 36; // characters of a question
-
 let pending = null; // the dispatch whose reply is on its way
 let refused = null; // [dispatch's id, error] of the last reply that was not recorded
-let said = "";
 
 /** Does it ask something that waits for a reply? */
 export const asks = (dispatch) => Boolean(dispatch?.question) && dispatch.state !== "ended";
@@ -130,9 +128,7 @@ function expected(dispatch, role, now) {
 /** Say once to a screen reader what is asked, and what was done. */
 function announce(dispatch) {
   const text = asks(dispatch) || dispatch?.reply ? `${words(dispatch)} ${because(dispatch)}` : "";
-  if (text === said) return;
-  said = text;
-  byId("said-running").textContent = text;
+  write(byId("said-running"), text);
 }
 
 // --- the reply --------------------------------------------------------------------

@@ -57,9 +57,9 @@ export function tickFacts(advice, store, now) {
 
 function of(advice) {
   if (advice.decision === "no_advice") {
-    const unknown = advice.degraded[0]?.code === "units_unknown";
     const reasons = element("ul", { class: "degraded" }, ...advice.degraded.map(line));
     const report = element("p", { class: "plain" }, t("facts.report_units"), element("pre", { class: "how" }, HOW));
+    const unknown = advice.degraded[0]?.code === "units_unknown";
     return [reasons, unknown && report, element("p", { class: "plain" }, t("facts.no_advice"))];
   }
   const [first, then] = advice.decision === "send_second" ? ["second", "primary"] : ["primary", "second"];

@@ -8,8 +8,6 @@ import { t } from "./language.js";
 import { firstDoubt, lossWords, soonerWords } from "./remarks.js";
 import { replyWords } from "./reply.js";
 
-let said = "";
-
 export function drawVerdict(advice, store, now) {
   const decision = advice?.decision ?? "none";
   byId("advice").dataset.decision = decision;
@@ -35,7 +33,7 @@ export function tickVerdict(advice, store, now) {
     write(byId("countdown"), countdown(left));
     byId("left").value = left / Math.max(1, end - start);
   }
-  announce(advice ? spoken(advice, store, is, words, beside) : "");
+  write(byId("said"), advice ? spoken(advice, store, is, words, beside) : "");
 }
 
 function emptyWords(store, is) {
@@ -60,13 +58,7 @@ function adviceWords(advice, is) {
   return [head, [answered ? "" : by, reason, was].filter(Boolean).join(" · ")];
 }
 
-/** Tell a screen reader the verdict once, and again when it becomes old. */
-function announce(words) {
-  if (words === said) return;
-  said = words;
-  byId("said").textContent = words;
-}
-
+/** What a screen reader says of the verdict, and again when it becomes old. */
 function spoken(advice, store, is, words, beside) {
   const parts = [callWords(advice), words, beside];
   parts.push(...(store.losses.get(advice.id) ?? []).map(lossWords));
