@@ -64,8 +64,7 @@ def test_the_way_of_a_second_that_is_not_sent_is_dim(
     made = city.call("send_second", primary={"unit": pair[0]})
     show_open(page, made)
     page.wait_for_function(f"({SECOND})() > 200")
-    expect(page.locator(".who.second .arrives")).to_contain_text("arrives in")
-    expect(page.locator(".gain .label")).to_have_text("Expected gain: help sooner by")
+    open_words = page.locator(".gain .label").inner_text()
     if how == "overridden":
         body = {"action": "override", "reason_code": "other"}
         city.ask("POST", f"/v1/recommendations/{made['id']}/reply", body)
@@ -74,8 +73,8 @@ def test_the_way_of_a_second_that_is_not_sent_is_dim(
         show(page, made)
     expect(page.locator("#advice")).to_have_attribute("data-standing", how)
     page.wait_for_function(f"({SECOND})() < 50")
-    expect(page.locator(".who.second .arrives")).to_contain_text("would arrive at")
-    expect(page.locator(".gain .label")).to_have_text("Expected gain when advised")
+    expect(page.locator(".who.second .arrives")).to_contain_text("would")
+    expect(page.locator(".gain .label")).not_to_have_text(open_words)  # that gain is gone
     shoot(page, f"not_sent_{how}")
 
 
@@ -130,9 +129,10 @@ def test_a_dispatch_stays_in_a_long_list(page: Page, city: Service, pair: tuple[
     show_open(page, made)
     page.keyboard.press("a")
     expect(page.locator("#running")).to_be_visible()
+    show(page, city.call("no_advice"))
     for _ in range(105):
         last = city.call("no_advice")
-    show(page, last)
+    expect(page.locator("#call")).to_contain_text(last["call_id"])
     tell(city, pair[0], made, "on_scene")
     expect(page.locator("#next")).to_contain_text("Stand down")
     expect(page.locator("#legend-units")).to_contain_text("on scene")
