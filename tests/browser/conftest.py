@@ -30,6 +30,29 @@ PATIENCE_MS = 60_000  # two cores, shared with whatever else runs
 
 expect.set_options(timeout=PATIENCE_MS)
 
+SPY = """() => {
+  const drawing = CanvasRenderingContext2D.prototype;
+  const { clearRect, fillRect } = drawing;
+  const names = (globalThis.names = []);
+  const of = ({ canvas }, change) => canvas.className === "overlay" && change();
+  drawing.clearRect = function (...box) {
+    of(this, () => (names.length = 0));
+    clearRect.apply(this, box);
+  };
+  drawing.fillRect = function (...box) {
+    of(this, () => names.push(box));
+    fillRect.apply(this, box);
+  };
+}"""
+"""Keep the boxes of names that the overlay of the map draws: it fills no other."""
+NAMES = """() => {
+  const covers = ([x, y, width, height], [left, top, w, h]) =>
+    x < left + w && left < x + width && y < top + h && top < y + height;
+  const pairs = names.flatMap((one, i) => names.slice(i + 1).filter((two) => covers(one, two)));
+  return [names.length, pairs.length];
+}"""
+"""How many names the map shows, and how many of them cover one another."""
+
 Turn = Callable[..., Page]
 
 
@@ -244,6 +267,15 @@ def desk(flat_browser: Browser, service: Service) -> Iterator[Page]:
     """A desk that the tests of a module share; WebGL by software is slow to test with."""
     with _desks() as turn:
         yield turn(flat_browser, service)
+
+
+def names_drawn(page: Page) -> tuple[int, int]:
+    """How many names the map shows once it is drawn again, and how many cover one another."""
+    page.evaluate(SPY)
+    page.get_by_role("button", name=re.compile("Whole city|全市")).click()
+    page.wait_for_function("() => names.length > 0")
+    shown, covered = page.evaluate(NAMES)
+    return shown, covered
 
 
 def show(page: Page, made: dict[str, Any]) -> None:

@@ -63,7 +63,7 @@ def test_the_way_of_a_second_that_is_not_sent_is_dim(
 ) -> None:
     made = city.call("send_second", primary={"unit": pair[0]})
     show_open(page, made)
-    page.wait_for_function(f"({SECOND})() > 200")
+    page.wait_for_function(f"() => ({SECOND})() > 200")
     open_words = page.locator(".gain .label").inner_text()
     if how == "overridden":
         body = {"action": "override", "reason_code": "other"}
@@ -72,7 +72,7 @@ def test_the_way_of_a_second_that_is_not_sent_is_dim(
         city.call("send_second", primary={"unit": pair[0]}, call_id=made["call_id"], note="")
         show(page, made)
     expect(page.locator("#advice")).to_have_attribute("data-standing", how)
-    page.wait_for_function(f"({SECOND})() < 50")
+    page.wait_for_function(f"() => ({SECOND})() < 50")
     expect(page.locator(".who.second .arrives")).to_contain_text("would")
     expect(page.locator(".gain .label")).not_to_have_text(open_words)  # that gain is gone
     shoot(page, f"not_sent_{how}")

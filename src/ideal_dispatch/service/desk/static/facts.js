@@ -51,7 +51,8 @@ export function tickFacts(advice, store, now) {
   const since = Math.max(0, now - Date.parse(advice.asked_at)) / 1000;
   for (const node of document.querySelectorAll("[data-age]")) {
     const seconds = age(Number(node.dataset.age) + since);
-    write(node, node.dataset.words ? t(node.dataset.words, { age: seconds }) : seconds);
+    const seen = is === "open" ? t("unit.seen", { age: seconds }) : ""; // where it was then is no news later
+    write(node, node.className === "seen" ? seen : seconds);
   }
 }
 
@@ -100,7 +101,7 @@ function who(advice, role, main = false) {
       "p",
       { class: "way" },
       element("span", {}, roadWords(one.route)),
-      seen ? element("span", { "data-age": one.start.age_s, "data-words": "unit.seen" }) : null,
+      seen ? element("span", { class: "seen", "data-age": one.start.age_s }) : null,
     ),
   );
 }
