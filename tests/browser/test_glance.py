@@ -1,6 +1,5 @@
 """Whoever looks for two seconds is not misled: by what is bold, by a number, or by what is cut."""
 
-from collections.abc import Iterator
 from itertools import count
 from typing import Any
 
@@ -23,13 +22,14 @@ SECOND = """() => {
 """How many pixels have the second's full colour."""
 CUT = """() => [...document.querySelectorAll(".by-road dt, .call-row .id, .numbers dd, .words *")]
   .filter((node) => node.checkVisibility())
-  .filter((node) => node.scrollWidth > node.clientWidth + 1 || node.scrollHeight > node.clientHeight + 4)
   .filter((node) => getComputedStyle(node).display !== "inline")
+  .filter(({ scrollWidth, clientWidth, scrollHeight, clientHeight }) =>
+    scrollWidth > clientWidth + 1 || scrollHeight > clientHeight + 4)
   .map((node) => node.textContent)"""
 
 
 @pytest.fixture
-def pair(city: Service) -> Iterator[tuple[str, str]]:
+def pair(city: Service) -> tuple[str, str]:
     """Two units that no other test has had; the second has the longest name there may be."""
     number = next(_numbers)
     near, far = (depot["name"] for depot in city.ask("GET", "/v1/city")["depots"])
@@ -40,7 +40,7 @@ def pair(city: Service) -> Iterator[tuple[str, str]]:
     ]
     city.remove()
     city.ask("PUT", "/v1/units", news)
-    yield ids
+    return ids
 
 
 @pytest.fixture

@@ -17,10 +17,15 @@ pytestmark = pytest.mark.slow
 
 SIDE = 101  # junctions along each side
 DEPOTS = [(row, column) for row in (20, 35, 50, 65) for column in (15, 30, 45, 60, 75)]
+DEPOT = "Station 50-45 Harbour"
+UNITS = [
+    {"id": f"A{n}", "depot": DEPOT, "status": "available", "lon": 114.045, "lat": 22.0495 + n / 4e3}
+    for n in range(4)
+]
 CALL = {
     "call_id": "c-1",
     "location": {"lon": 114.0451, "lat": 22.0482},
-    "primary": {"depot": "Station 50-45 Harbour"},
+    "primary": {"depot": DEPOT},
 }
 
 
@@ -56,26 +61,21 @@ def _drawn(page: Page) -> None:
     expect(page.locator("#map-missing")).to_be_hidden()
 
 
-@pytest.mark.parametrize("calls", [False, True])
 def test_all_roads_are_drawn_and_no_name_covers_another(
-    flat_browser: Browser, large: Host, open_desk: Turn, calls: bool
+    flat_browser: Browser, large: Host, open_desk: Turn
 ) -> None:
+    """Depots of the shown call are named, whatever units are in the way."""
     page = open_desk(flat_browser, large, (1366, 768))
     _drawn(page)
-    if calls:  # depots of the shown call are named, whatever is in the way
-        name = "Station 50-45 Harbour"
-        units = [{"id": f"A{n}", "depot": name, "status": "available", "lat": 22.0495 + n / 4000,
-                  "lon": 114.045} for n in range(4)]  # fmt: skip
-        for path, body in (("units", units), ("recommendations", CALL)):
-            headers = {"Authorization": f"Bearer {large.token}"}
-            method = "PUT" if path == "units" else "POST"
-            answer = httpx.request(
-                method, f"{large.url}/v1/{path}", json=body, headers=headers, trust_env=False
-            )
-            assert answer.is_success, answer.text
-        expect(page.locator("#call")).to_contain_text("c-1")
+    for method, path, body in (("PUT", "units", UNITS), ("POST", "recommendations", CALL)):
+        answer = httpx.request(
+            method, f"{large.url}/v1/{path}", json=body, trust_env=False,
+            headers={"Authorization": f"Bearer {large.token}"},
+        )  # fmt: skip
+        assert answer.is_success, answer.text
+    expect(page.locator("#call")).to_contain_text("c-1")
     names, covered = names_drawn(page)
-    shoot(page, f"large_city_{calls}")
+    shoot(page, "large_city")
     assert covered == 0
     assert 0 < names < len(DEPOTS)  # there is no room for all of them
 
