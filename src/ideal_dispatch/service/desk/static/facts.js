@@ -152,7 +152,7 @@ function bar(gain, threshold) {
     parts.push(svg("line", { class: "limit", x1: at(threshold), x2: at(threshold), y1: 0, y2: 26 }));
     parts.push(svg("text", { x: at(threshold), y: 40, "text-anchor": anchor }, label));
   }
-  const words = `${t("facts.gain")}: ${t("time.seconds", { seconds: figure(gain) })}. ${label}`;
+  const words = `${t("facts.gain")} ${t("time.seconds", { seconds: figure(gain) })}. ${label}`;
   return svg("svg", { class: "bar-of-gain", role: "img", "aria-label": words }, ...parts);
 }
 
