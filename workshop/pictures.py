@@ -87,15 +87,14 @@ class Service:
         answer.raise_for_status()
         return answer.json()
 
-    def advice(self, call_id: str, lon: float, lat: float, units: int, **more: object) -> Any:
-        city = self.ask("GET", "/v1/city")
-        body = {
-            "call_id": call_id,
-            "received_at": city["clock"]["now"],
-            "location": {"lon": lon, "lat": lat},
-            "depots": [{"name": depot["name"], "units": units} for depot in city["depots"]],
-        }
+    def advice(self, call_id: str, lon: float, lat: float, **more: object) -> Any:
+        body = {"call_id": call_id, "location": {"lon": lon, "lat": lat}}
         return self.ask("POST", "/v1/recommendations", body | more)
+
+    def units(self, free: int) -> None:
+        """So many free units at each depot."""
+        depots = [depot["name"] for depot in self.ask("GET", "/v1/city")["depots"]]
+        self.ask("PUT", "/v1/units", [{"depot": depot, "free": free} for depot in depots])
 
 
 @contextmanager
@@ -112,7 +111,7 @@ def serving(folder: Path, speed: str) -> Iterator[Service]:
         )  # fmt: skip
     try:
         wait_until_ready(url, process, log)
-        found = re.search(r"token: (\S+)", log.read_text())
+        found = re.search(r"token: +(\S+)", log.read_text())
         assert found is not None, log.read_text()
         yield Service(url, found[1])
     finally:
@@ -130,15 +129,16 @@ def telling_call(service: Service) -> tuple[int, str]:
     network = harbour_city().network
     until = time.monotonic() + PATIENCE_S
     best = (0.0, -1, "")
+    service.units(2000)  # each call is promised some
     for turn in range(EVERY):
         for node in range(turn, network.num_nodes, EVERY):
             place = float(network.lon[node]), float(network.lat[node])
-            made = service.advice(f"probe-{node}", *place, units=500)
+            made = service.advice(f"probe-{node}", *place)
             doubts = [remark for remark in made["degraded"] if not remark["standing"]]
             if made["decision"] != "send_second" or doubts:
                 continue
             primary, second = made["primary"], made["second"]
-            other_way = made["explanation"]["other_way"]
+            other_way = made["why"]["other_way"]
             if primary["depot"] != second["depot"] and second["overlap"] < 0.1 and not other_way:
                 best = max(best, (made["gain_s"], node, primary["depot"]))
         if best[0] > LARGE_S or (best[0] > 0.0 and time.monotonic() > until):
@@ -172,15 +172,16 @@ def desk(browser: "Browser") -> None:
         node, depot = telling_call(asked)
     # another service: its list has no calls of the search
     with TemporaryDirectory() as folder, serving(Path(folder), speed="1") as shown:
+        shown.units(2)
+        shown.ask("PUT", "/v1/units", [{"id": "A131", "depot": depot, "status": "at_station"}])
         shown.ask("POST", "/v1/simulated-calls", {"every_s": 1.0, "count": 5})  # for the list
         time.sleep(10)
         place = float(network.lon[node]), float(network.lat[node])
         arriving = (network.head == node).nonzero()[0].tolist()
         street = next(network.name[edge] for edge in arriving if network.name[edge])
         made = shown.advice(
-            "2026-004461", *place, units=2, primary={"depot": depot, "unit": "A131"},
-            note=f"14 {street}",
-        )  # fmt: skip
+            "2026-004461", *place, primary={"depot": depot, "unit": "A131"}, note=f"14 {street}"
+        )
         print(f"the desk's call: node {node}, {made['decision']}, {made['gain_s']:.0f} s")
         schemes: dict[Scheme, str] = {"light": "desk", "dark": "desk_dark"}
         for scheme, name in schemes.items():
@@ -233,7 +234,7 @@ def living_city(service: Service) -> Iterator[None]:
 DESK = """() => [
   document.querySelector(".call-row[aria-current]")?.dataset.id,
   document.querySelector("#advice").dataset.standing,
-  document.querySelector("#running-accept").checkVisibility(),
+  document.querySelector("#running-do").checkVisibility(),
 ]"""
 """Which call the desk shows, whether its advice may be used, whether its dispatch asks."""
 
@@ -247,7 +248,7 @@ def one_dispatch(service: Service, page: "Page") -> list[tuple[float, bytes]]:
         shots.append((now, page.screenshot()))
         if call is None:
             shots = shots[-1:]
-            if shown is None or standing != "current":
+            if shown is None or standing != "open":
                 continue
             advice = service.ask("GET", f"/v1/recommendations/{shown}")
             if advice["decision"] != "send_second" or advice["second"]["overlap"] > 0.5:
@@ -256,11 +257,11 @@ def one_dispatch(service: Service, page: "Page") -> list[tuple[float, bytes]]:
             page.locator("#follow").set_checked(False)
             page.locator(f".call-row[data-id='{call}']").click()  # a newer one may have come
             page.evaluate("document.activeElement.blur()")
-        asked_at = (asked_at or now) if asks or standing == "current" else None
+        asked_at = (asked_at or now) if asks or standing == "open" else None
         if asked_at and now > asked_at + ANSWER_S:
             page.keyboard.press("a")
         state = ""
-        if standing == "decided":
+        if standing in ("running", "ended"):
             state = service.ask("GET", f"/v1/dispatches/{call}")["state"]
         over_at = (over_at or now) if state in ("stood_down", "ended") else None
         if standing == "expired" or (over_at and now > over_at + AFTER_S):

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import httpx
 import pytest
@@ -24,23 +25,33 @@ from tests.conftest import ROOT
 SCREENSHOTS = ROOT / "out" / "desk_screenshots"
 PLAIN = ["--no-sandbox", "--disable-background-networking", "--disable-component-update"]
 WEBGL = ["--use-angle=swiftshader", "--enable-unsafe-swiftshader"]
+ENOUGH = 500  # units of a depot: each call is promised some
 PATIENCE_MS = 60_000  # two cores, shared with whatever else runs
 
 expect.set_options(timeout=PATIENCE_MS)
 
-NAMES = """() => {
-  const box = (node) => node.getBoundingClientRect();
-  const marks = [...document.querySelectorAll(
-    "#map .units, #map .incident-marker, .map button, .legend")].map(box);
-  const names = [...document.querySelectorAll("#map .name")]
-    .filter((node) => node.checkVisibility({ visibilityProperty: true })).map(box);
-  const overlap = (a, b) =>
-    a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom;
-  const covered = names.filter((name, i) =>
-    [...names.slice(i + 1), ...marks].some((other) => overlap(name, other)));
-  return [names.length, covered.length];
+SPY = """() => {
+  const drawing = CanvasRenderingContext2D.prototype;
+  const { clearRect, fillRect } = drawing;
+  const names = (globalThis.names = []);
+  const of = ({ canvas }, change) => canvas.className === "overlay" && change();
+  drawing.clearRect = function (...box) {
+    of(this, () => (names.length = 0));
+    clearRect.apply(this, box);
+  };
+  drawing.fillRect = function (...box) {
+    of(this, () => names.push(box));
+    fillRect.apply(this, box);
+  };
 }"""
-"""How many names of depots the map shows, and how many of them cover a name or another mark."""
+"""Keep the boxes of names that the overlay of the map draws: it fills no other."""
+NAMES = """() => {
+  const covers = ([x, y, width, height], [left, top, w, h]) =>
+    x < left + w && left < x + width && y < top + h && top < y + height;
+  const pairs = names.flatMap((one, i) => names.slice(i + 1).filter((two) => covers(one, two)));
+  return [names.length, pairs.length];
+}"""
+"""How many names the map shows, and how many of them cover one another."""
 
 Turn = Callable[..., Page]
 
@@ -78,10 +89,12 @@ class Service:
                 env=os.environ | {"XDG_STATE_HOME": str(self.folder), "OMP_NUM_THREADS": "1"},
             )
         wait_until_ready(self.url, self.process, log)
-        found = re.search(r"token: (\S+)", log.read_text())
+        found = re.search(r"token: +(\S+)", log.read_text())
         assert found is not None, log.read_text()
         self.token = found[1]
         self.ask("POST", "/v1/simulated-calls", {"every_s": 1.0, "count": 0})
+        depots = [depot["name"] for depot in self.ask("GET", "/v1/city")["depots"]]
+        self.ask("PUT", "/v1/units", [{"depot": depot, "free": ENOUGH} for depot in depots])
 
     def kill(self) -> None:
         self.process.send_signal(signal.SIGCONT)
@@ -111,6 +124,11 @@ class Service:
         assert made["decision"] == decision, made["degraded"]
         return made
 
+    def remove(self, *units: str) -> None:
+        """These units are no more; all where none is named."""
+        for unit in units or [one["id"] for one in self.ask("GET", "/v1/units")]:
+            self.send("DELETE", f"/v1/units/{quote(unit)}")
+
     def _call(self, decision: str, **more: object) -> dict[str, Any]:
         self.calls += 1
         city = self.ask("GET", "/v1/city")
@@ -119,7 +137,6 @@ class Service:
             "call_id": f"T-{self.port}-{self.calls:03d}",
             "received_at": datetime.now(UTC).isoformat(),
             "location": {"lon": lon, "lat": lat + (30 if decision == "no_advice" else 0)},
-            "depots": [{"name": depot["name"], "units": 500} for depot in city["depots"]],
             "threshold_s": -5.0 if decision == "send_second" else 500.0,
             "note": "12 Lantern Street, 3rd floor",
         } | more
@@ -250,6 +267,15 @@ def desk(flat_browser: Browser, service: Service) -> Iterator[Page]:
     """A desk that the tests of a module share; WebGL by software is slow to test with."""
     with _desks() as turn:
         yield turn(flat_browser, service)
+
+
+def names_drawn(page: Page) -> tuple[int, int]:
+    """How many names the map shows once it is drawn again, and how many cover one another."""
+    page.evaluate(SPY)
+    page.get_by_role("button", name=re.compile("Whole city|全市")).click()
+    page.wait_for_function("() => names.length > 0")
+    shown, covered = page.evaluate(NAMES)
+    return shown, covered
 
 
 def show(page: Page, made: dict[str, Any]) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, Route, expect
 
-from tests.browser.conftest import NAMES, Host, Turn, shoot
+from tests.browser.conftest import Host, Turn, names_drawn, shoot
 from tests.service_town import Town, serving, token
 from tests.service_town import town as town
 
@@ -42,10 +42,10 @@ def test_one_language_refused_roads_and_crowded_depots(
     expect(page.locator("#language")).to_be_hidden()
 
     expect(page.locator("#map-missing")).to_have_text("正在載入道路資料。建議內容不受影響。")
-    expect(page.locator("#map")).to_have_attribute("data-drawn-by", "leaflet")
+    expect(page.locator("#map")).to_have_attribute("data-drawn", "yes")
     expect(page.locator("#map-missing")).to_be_hidden()
 
     shoot(page, "small_town")
-    names, covered = page.evaluate(NAMES)
+    names, covered = names_drawn(page)
     assert 0 < names <= len(CROWDED)
     assert covered == 0

@@ -22,6 +22,13 @@ export function standing(advice, store, now) {
 export const open = (advice, store, now) =>
   advice.decision !== "no_advice" && standing(advice, store, now) === "open";
 
+/** Does its second go, or would it if somebody accepted now? The way of one that does not is dim. */
+export function secondGoes(advice, store, now) {
+  if (advice?.decision !== "send_second") return false;
+  const goes = (store.dispatches.get(advice.id)?.state ?? "running") === "running";
+  return goes && ["open", "accepted", "running"].includes(standing(advice, store, now));
+}
+
 /** The advice in words; where there is none, its reason if that fits in a few. */
 export function verdictWords({ decision, degraded }) {
   const reason = `reason.${degraded[0]?.code}`;

@@ -47,7 +47,7 @@ function draw() {
   drawWhatIf(advice);
   view.draw();
   write(byId("city"), store.city?.name ?? "");
-  byId("simulated").hidden = byId("simulate").hidden = !store.invents;
+  byId("simulated").hidden = byId("simulate").hidden = !store.city?.simulated;
   const calling = store.simulated.left > 0;
   write(byId("simulate"), t(calling ? "tools.simulate.stop" : "tools.simulate"));
   byId("simulate").setAttribute("aria-pressed", String(calling));
@@ -61,7 +61,9 @@ function draw() {
 /** What changes with time alone. */
 function tick() {
   const [advice, time] = [store.shown, now()];
+  const before = byId("advice").dataset.standing;
   tickVerdict(advice, store, time);
+  if (byId("advice").dataset.standing !== before) view.draw();
   tickFacts(advice, store, time);
   drawReply(advice, store, time);
   drawDispatch(store.dispatchOf(advice), store, time, !waitsForReply());

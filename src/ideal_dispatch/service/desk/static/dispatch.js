@@ -7,14 +7,12 @@ import { knows, language, t } from "./language.js";
 import { refusedWords, replyWords } from "./reply.js";
 import { ask } from "./server.js";
 
+const LONG = 36; // characters of a question
 let pending = null; // the dispatch whose reply is on its way
 let refused = null; // [dispatch's id, error] of the last reply that was not recorded
-let said = "";
 
 /** Does it ask something that waits for a reply? */
 export const asks = (dispatch) => Boolean(dispatch?.question) && dispatch.state !== "ended";
-
-export const stoodDown = (dispatch) => dispatch?.state === "stood_down";
 
 /** The question in a few words. */
 export function question({ question: { advice, unit, depot }, second }) {
@@ -38,6 +36,7 @@ export function drawDispatch(dispatch, store, now, keysFree) {
   if (!dispatch) return;
   box.dataset.asks = asking ? dispatch.question.advice : "";
   box.dataset.state = dispatch.state;
+  box.toggleAttribute("data-long", words(dispatch).length > LONG);
   write(byId("running-words"), words(dispatch));
   write(byId("running-reason"), reason(dispatch));
   byId("running-reason").lang = translated(dispatch) ? language() : "en";
@@ -99,7 +98,8 @@ function shown({ saves, cost, chance: share, ...others }) {
 function drawExpected(dispatch, now) {
   const rows = ["primary", "second"].map((role) => expected(dispatch, role, now)).filter(Boolean);
   const share = dispatch.second_first;
-  if (dispatch.state === "running" && Number.isFinite(share)) {
+  const there = [dispatch.primary, dispatch.second].some(({ status }) => status === "on_scene");
+  if (dispatch.state === "running" && !there && Number.isFinite(share)) {
     rows.push(["chance", t("running.is_first", { who: nameOf(dispatch.second) }), chance(share)]);
   }
   const box = byId("running-expected");
@@ -128,9 +128,7 @@ function expected(dispatch, role, now) {
 /** Say once to a screen reader what is asked, and what was done. */
 function announce(dispatch) {
   const text = asks(dispatch) || dispatch?.reply ? `${words(dispatch)} ${because(dispatch)}` : "";
-  if (text === said) return;
-  said = text;
-  byId("said-running").textContent = text;
+  write(byId("said-running"), text);
 }
 
 // --- the reply --------------------------------------------------------------------

@@ -1,6 +1,6 @@
 // The advice in facts: who arrives when, by which roads, how much sooner, on data how old.
 
-import { arrival, left, standing } from "./advice.js";
+import { arrival, left, secondGoes, standing } from "./advice.js";
 import { byId, element, svg, write } from "./elements.js";
 import { anonymous, countWords } from "./fleet.js";
 import { age, chance, clockTime, figure, kilometres, minutes } from "./format.js";
@@ -8,12 +8,13 @@ import { t } from "./language.js";
 import { line } from "./remarks.js";
 
 const ROADS = 3;
+const LONG = 16; // characters of a unit's name
 const HOW = `PUT /v1/units
 [{"id": "A117", "depot": "…", "status": "at_station"},
  {"depot": "…", "free": 2}]`;
 
 export function drawFacts(advice, store, now) {
-  const hints = store.invents ? ["facts.none", "facts.try"] : ["facts.none"];
+  const hints = store.city?.simulated ? ["facts.none", "facts.try"] : ["facts.none"];
   const parts = advice ? of(advice) : hints.map((key) => element("p", { class: "plain" }, t(key)));
   byId("facts").replaceChildren(...parts.filter(Boolean));
   byId("ages").replaceChildren(...(advice ? ages(advice) : []));
@@ -23,35 +24,44 @@ export function drawFacts(advice, store, now) {
 /** Arrivals come nearer, ages grow, and units come and go while an advice is looked at. */
 export function tickFacts(advice, store, now) {
   if (!advice) return;
-  const waits = ["open", "accepted"].includes(standing(advice, store, now));
+  const is = standing(advice, store, now);
+  const waits = ["open", "accepted"].includes(is);
+  const goes = secondGoes(advice, store, now);
   for (const node of byId("facts").querySelectorAll("[data-arrives]")) {
-    const found = arrival(advice, node.dataset.arrives);
+    const role = node.dataset.arrives;
+    const found = arrival(advice, role);
     const rest = left(found, now);
+    const counts = waits && rest.total > 0;
+    const unit = store.fleet.units.get(advice[role].unit);
+    const there = unit?.status === "on_scene" && unit.call_id === advice.call_id;
     const parts = rest.turnout
       ? t("arrival.parts", { turnout: minutes(rest.turnout), drive: minutes(rest.drive) })
       : t("arrival.drive", { drive: minutes(rest.drive) });
     const [label, time, beside] = node.children;
-    write(label, t(waits ? "arrival.in" : "arrival.at"));
-    write(time, waits ? (rest.total ? minutes(rest.total) : t("arrival.now")) : clockTime(found.at));
-    write(beside, waits && rest.total ? parts : "");
+    const words = `arrival.${role === "second" && !goes ? "would_" : ""}${counts ? "in" : "at"}`;
+    write(label, there ? "" : t(words));
+    write(time, there ? t("unit.on_scene") : counts ? minutes(rest.total) : clockTime(found.at));
+    write(beside, counts && !there ? parts : "");
   }
+  const gains = byId("facts").querySelector(".gain .label");
+  if (gains) write(gains, t(is === "open" ? "facts.gain" : "facts.gain_then"));
   for (const node of byId("facts").querySelectorAll("[data-depot]")) {
     write(node, waits ? countWords(store.fleet.depot(node.dataset.depot, now)) : "");
   }
   const since = Math.max(0, now - Date.parse(advice.asked_at)) / 1000;
   for (const node of document.querySelectorAll("[data-age]")) {
     const seconds = age(Number(node.dataset.age) + since);
-    write(node, node.dataset.words ? t(node.dataset.words, { age: seconds }) : seconds);
+    const seen = is === "open" ? t("unit.seen", { age: seconds }) : ""; // where it was then is no news later
+    write(node, node.className === "seen" ? seen : seconds);
   }
 }
 
 function of(advice) {
   if (advice.decision === "no_advice") {
-    const unknown = advice.degraded[0]?.code === "units_unknown";
-    const how = unknown ? element("pre", { class: "how" }, HOW) : null;
     const reasons = element("ul", { class: "degraded" }, ...advice.degraded.map(line));
-    const words = unknown ? [element("p", { class: "plain" }, t("facts.report_units"))] : [];
-    return [reasons, ...words, how, element("p", { class: "plain" }, t("facts.no_advice"))];
+    const report = element("p", { class: "plain" }, t("facts.report_units"), element("pre", { class: "how" }, HOW));
+    const unknown = advice.degraded[0]?.code === "units_unknown";
+    return [reasons, unknown && report, element("p", { class: "plain" }, t("facts.no_advice"))];
   }
   const [first, then] = advice.decision === "send_second" ? ["second", "primary"] : ["primary", "second"];
   return [who(advice, first, true), gain(advice), who(advice, then)];
@@ -76,7 +86,7 @@ function who(advice, role, main = false) {
     element(
       "p",
       { class: "depot" },
-      anonymous(one) ? null : element("bdi", {}, one.unit),
+      anonymous(one) ? null : element("bdi", { class: one.unit.length > LONG ? "long" : null }, one.unit),
       element("bdi", { class: anonymous(one) ? null : "unit" }, depot),
       one.start.on_road ? null : element("span", { class: "unit", "data-depot": one.depot }),
     ),
@@ -91,7 +101,7 @@ function who(advice, role, main = false) {
       "p",
       { class: "way" },
       element("span", {}, roadWords(one.route)),
-      seen ? element("span", { "data-age": one.start.age_s, "data-words": "unit.seen" }) : null,
+      seen ? element("span", { class: "seen", "data-age": one.start.age_s }) : null,
     ),
   );
 }
@@ -116,7 +126,7 @@ function gain(advice) {
   return element(
     "div",
     { class: "gain" },
-    element("p", { class: "label" }, t("facts.gain")),
+    element("p", { class: "label" }),
     element(
       "div",
       { class: "row" },
@@ -142,7 +152,7 @@ function bar(gain, threshold) {
     parts.push(svg("line", { class: "limit", x1: at(threshold), x2: at(threshold), y1: 0, y2: 26 }));
     parts.push(svg("text", { x: at(threshold), y: 40, "text-anchor": anchor }, label));
   }
-  const words = `${t("facts.gain")}: ${t("time.seconds", { seconds: figure(gain) })}. ${label}`;
+  const words = `${t("facts.gain")} ${t("time.seconds", { seconds: figure(gain) })}. ${label}`;
   return svg("svg", { class: "bar-of-gain", role: "img", "aria-label": words }, ...parts);
 }
 

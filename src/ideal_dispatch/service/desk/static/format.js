@@ -18,10 +18,10 @@ export function clockTime(instant, seconds = true) {
 }
 
 /** A time of day, with its day where that is not today. */
-export function moment(instant, now) {
+export function moment(instant, now, seconds = false) {
   const day = dates({ day: "numeric", month: "short" });
   const [then, today] = [day.format(new Date(instant)), day.format(new Date(now))];
-  const time = clockTime(instant, false);
+  const time = clockTime(instant, seconds);
   return then === today ? time : `${then} ${time}`;
 }
 

@@ -19,7 +19,7 @@ const LETTERS = {
 };
 const ARROWS = { ArrowDown: "older", ArrowUp: "newer" };
 const WRITES = "input:not([type=checkbox], [type=radio], [type=range]), textarea";
-const SCROLLS = ".map, .scroll, .what-if, input";
+const SCROLLS = ".map, .scroll, .what-if, input:not([type=checkbox])";
 
 export function startKeys(actions) {
   for (const button of document.querySelectorAll("[data-action]")) {

@@ -1,8 +1,10 @@
 // What the desk knows, and which call it shows.
 
+import { now } from "./clock.js";
 import { Fleet } from "./fleet.js";
 
-const KEPT = 100;
+const KEPT = 100; // calls, and those with a dispatch that runs or ended within the hour
+const ENDED_MS = 3_600_000;
 
 /** Newest first: the one asked for last counts, also where two workers answered the other way round. */
 const order = (a, b) => Date.parse(b.asked_at) - Date.parse(a.asked_at) || b.revision - a.revision;
@@ -36,11 +38,6 @@ export class Store {
     return this.advices.get(this.selected) ?? null;
   }
 
-  /** Can calls be invented here? A city that a player brings to life has calls of its own. */
-  get invents() {
-    return Boolean(this.city?.simulated);
-  }
-
   get mayAnswer() {
     return ["dispatcher", "admin"].includes(this.role);
   }
@@ -69,10 +66,10 @@ export class Store {
 
   put(advice) {
     this.advices.set(advice.id, advice);
-    for (const old of this.list.slice(KEPT)) {
-      if (old.id === this.selected) continue;
-      this.advices.delete(old.id);
-      this.losses.delete(old.id);
+    for (const { id } of this.list.slice(KEPT)) {
+      const { ended_at: ended } = this.dispatches.get(id) ?? {};
+      if (id === this.selected || ended === null || now() - Date.parse(ended) < ENDED_MS) continue;
+      for (const kept of [this.advices, this.dispatches, this.losses]) kept.delete(id);
     }
   }
 

@@ -3,12 +3,10 @@
 import { standing, verdictWords } from "./advice.js";
 import { byId, write } from "./elements.js";
 import { nameOf } from "./fleet.js";
-import { clockTime, countdown, figure } from "./format.js";
+import { countdown, figure, moment } from "./format.js";
 import { t } from "./language.js";
 import { firstDoubt, lossWords, soonerWords } from "./remarks.js";
 import { replyWords } from "./reply.js";
-
-let said = "";
 
 export function drawVerdict(advice, store, now) {
   const decision = advice?.decision ?? "none";
@@ -35,7 +33,7 @@ export function tickVerdict(advice, store, now) {
     write(byId("countdown"), countdown(left));
     byId("left").value = left / Math.max(1, end - start);
   }
-  announce(advice ? spoken(advice, store, is, words, beside) : "");
+  write(byId("said"), advice ? spoken(advice, store, is, words, beside) : "");
 }
 
 function emptyWords(store, is) {
@@ -60,13 +58,7 @@ function adviceWords(advice, is) {
   return [head, [answered ? "" : by, reason, was].filter(Boolean).join(" · ")];
 }
 
-/** Tell a screen reader the verdict once, and again when it becomes old. */
-function announce(words) {
-  if (words === said) return;
-  said = words;
-  byId("said").textContent = words;
-}
-
+/** What a screen reader says of the verdict, and again when it becomes old. */
 function spoken(advice, store, is, words, beside) {
   const parts = [callWords(advice), words, beside];
   parts.push(...(store.losses.get(advice.id) ?? []).map(lossWords));
@@ -82,6 +74,7 @@ function spoken(advice, store, is, words, beside) {
 function callWords(advice) {
   const parts = [t("banner.call", { call: advice.call_id })];
   if (advice.revision > 1) parts.push(t("banner.revision", { revision: advice.revision }));
-  parts.push(t("banner.received", { time: clockTime(advice.received_at) }));
+  const time = moment(advice.received_at, Date.parse(advice.asked_at), true);
+  parts.push(t("banner.received", { time }));
   return parts.join(" · ");
 }

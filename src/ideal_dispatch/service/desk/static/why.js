@@ -110,11 +110,7 @@ function details(advice) {
   if (why.text) {
     lines.push(element("p", { class: "server", lang: language() === "en" ? null : "en" }, why.text));
   }
-  const versions = Object.entries(made.versions)
-    .map(([part, value]) => `${part} ${String(value).slice(0, 12)}`)
-    .join(" · ");
-  const latency = t("why.latency", { ms: made.latency_ms.toFixed(0) });
-  return [...lines, element("p", {}, [latency, made.policy, versions].filter(Boolean).join(" · "))];
+  return [...lines, element("p", {}, t("why.latency", { ms: made.latency_ms.toFixed(0) }))];
 }
 
 // --- what if ---------------------------------------------------------------------

@@ -12,16 +12,12 @@ function beside({ x, y, width, height, gap }, side) {
   return [left, top, left + width, top + height];
 }
 
-/**
- * The first of the sides where the words lie in a frame of [width, height] and cover nothing `taken`,
- * to which their box is added; null where there is no room.
- */
+/** The first side where the words lie in a frame of [width, height] and cover nothing `taken`, or null. */
 export function placed(label, sides, taken, [width, height]) {
   for (const side of sides) {
     const box = beside(label, side);
     const inside = box[0] >= 0 && box[1] >= 0 && box[2] <= width && box[3] <= height;
     if (!inside || taken.some((other) => overlap(box, other))) continue;
-    taken.push(box);
     return { side, box };
   }
   return null;

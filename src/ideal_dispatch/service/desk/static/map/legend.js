@@ -13,19 +13,15 @@ function item(stamp, words) {
   return element("li", {}, stamp, element("span", {}, words));
 }
 
-/** The marks of units in these statuses, after what the legend always has. */
-export function drawLegend(statuses) {
-  const made = stamps();
-  const shown = STATUSES.filter((status) => statuses.has(status));
-  byId("legend-units").replaceChildren(
-    ...shown.map((status) => item(made.mark(status, false, false), t(`unit.${status}`))),
-  );
+/** Statuses as their marks, then what surrounds any of them. */
+function rows(wanted, made = stamps()) {
+  const found = STATUSES.filter(wanted).map((status) => item(made.mark(status, false, false), t(`unit.${status}`)));
+  if (wanted("promised")) found.push(item(made.mark("available", false, true), t("symbols.promised")));
+  if (wanted("stale")) found.push(item(made.mark("available", true, false), t("symbols.stale")));
+  return found;
 }
 
-export function drawSymbols() {
-  const made = stamps();
-  const rows = STATUSES.map((status) => item(made.mark(status, false, false), t(`unit.${status}`)));
-  rows.push(item(made.mark("available", false, true), t("symbols.promised")));
-  rows.push(item(made.mark("available", true, false), t("symbols.stale")));
-  byId("symbols").replaceChildren(...rows);
-}
+/** What is in sight, after what the legend always has. */
+export const drawLegend = (marks) => byId("legend-units").replaceChildren(...rows((one) => marks.has(one)));
+
+export const drawSymbols = () => byId("symbols").replaceChildren(...rows(() => true));

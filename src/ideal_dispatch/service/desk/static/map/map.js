@@ -83,6 +83,7 @@ class DeskMap {
   fit(box) {
     const [west, south, east, north] = box ?? this.everything;
     const below = document.querySelector(".legend").offsetHeight;
+    this.overlay?.sides.clear();
     const [side, edge] = box ? [60, 52] : [24, 20];
     this.map.fitBounds([[south, west], [north, east]], {
       paddingTopLeft: [side, edge],

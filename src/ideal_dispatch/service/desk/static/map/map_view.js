@@ -1,10 +1,9 @@
 // What the map shows: the call with both ways, depots, units as they move, closed roads.
 
-import { scene } from "../advice.js";
+import { scene, secondGoes } from "../advice.js";
 import { now } from "../clock.js";
-import { stoodDown } from "../dispatch.js";
 import { byId, element, write } from "../elements.js";
-import { anonymous, countWords, depotLines, unitLines, waits } from "../fleet.js";
+import { anonymous, countWords, depotLines, lost, promise, unitLines, waits } from "../fleet.js";
 import { language, t } from "../language.js";
 import { ask } from "../server.js";
 import { theme } from "../theme.js";
@@ -100,8 +99,8 @@ export class MapView {
     const { store } = this;
     const [advice, dispatch] = [store.shown, store.dispatchOf(store.shown)];
     const shown = scene(advice);
-    const sent = dispatch ? dispatch.state === "running" : advice?.decision === "send_second";
-    if (stoodDown(dispatch)) Object.assign(shown, { second: [], shared: [] });
+    const sent = secondGoes(advice, store, now());
+    if (store.dispatches.get(store.selected)?.state === "stood_down") Object.assign(shown, { second: [], shared: [] });
     this.drawDepots();
     if (!this.map) return;
     this.map.overlay.set({ scene: { ...shown, sent }, roles: this.roles(dispatch ?? advice, sent) });
@@ -144,11 +143,14 @@ export class MapView {
 
   drawLegend() {
     const marked = [...this.store.fleet.units.values()].filter((unit) => !waits(unit) && !unit.anonymous);
-    const statuses = new Set(marked.map(({ status }) => status));
-    const text = [language(), theme(), ...statuses].join();
+    const marks = new Set(marked.map(({ status }) => status));
+    const time = now();
+    if (marked.some(lost)) marks.add("stale");
+    if (marked.some((unit) => promise(unit, time))) marks.add("promised");
+    const text = [language(), theme(), ...marks].join();
     if (text === this.shown) return;
     this.shown = text;
-    drawLegend(statuses);
+    drawLegend(marks);
   }
 
   drawClosures() {

@@ -116,8 +116,14 @@ function stamp(draw, ratio) {
   return canvas;
 }
 
+/** The box of a depot's square with what stands beside it. */
+export function depotBox({ at: [x, y], promised, scale }) {
+  const half = (DEPOT * scale) / 2;
+  return [x - half, y - half, x + half + (promised.length ? 24 * scale : 0), y + half];
+}
+
 /** A depot's square with its free units; those promised to calls stand beside, and are not among them. */
-export function drawDepot({ drawing, look, scale }, { at: [x, y], known, free, promised }) {
+export function drawDepot({ drawing, look }, { at: [x, y], known, free, promised, scale }) {
   const size = DEPOT * scale;
   const box = [x - size / 2, y - size / 2, size, size];
   const full = !known || free > 0;

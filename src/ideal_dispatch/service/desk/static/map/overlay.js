@@ -6,7 +6,7 @@ import { element } from "../elements.js";
 import { lost, promise, waits } from "../fleet.js";
 import { placed } from "./labels.js";
 import { drawClosure, drawDraft, drawWays } from "./lines.js";
-import { drawDepot, drawIncident, DEPOT, SIZE, Stamps } from "./marks.js";
+import { depotBox, drawDepot, drawIncident, DEPOT, SIZE, Stamps } from "./marks.js";
 
 const FRAME_MS = [40, 250]; // between two pictures, at least and at most
 const STRIDE = 0.7; // pixels: who moves by less needs no new picture
@@ -100,10 +100,11 @@ export class Overlay {
     const { drawing, width, height, ratio } = this;
     drawing.setTransform(ratio, 0, 0, ratio, 0, 0);
     drawing.clearRect(0, 0, width, height);
+    this.placeAll(moment);
+    for (const depot of this.depots) if (!depot.concerned) drawDepot(this, depot);
     drawWays(this, this.scene);
     for (const closure of this.closures) drawClosure(this, closure);
-    this.placeAll(moment);
-    for (const depot of this.depots) drawDepot(this, depot);
+    for (const depot of this.depots) if (depot.concerned) drawDepot(this, depot);
     const calm = this.placed.filter(({ unit }) => !this.roles.has(unit.id));
     for (const one of calm) this.drawUnit(one);
     if (this.scene.incident) drawIncident(this, ...this.project(this.scene.incident));
@@ -144,6 +145,8 @@ export class Overlay {
     const time = now();
     const seen = ([x, y]) => x > -SIZE && y > -SIZE && x < this.width + SIZE && y < this.height + SIZE;
     for (const depot of this.depots) depot.at = this.project([depot.lon, depot.lat]);
+    const many = this.depots.filter(({ at }) => seen(at)).length > CROWD / 2;
+    for (const depot of this.depots) depot.scale = this.scale * (many && !depot.concerned ? 0.55 : 1);
     const squares = new Map(this.depots.map(({ name, at }) => [name, at]));
     const crowds = new Map(); // those beside a depot's square, by its name
     this.placed = [];
@@ -205,30 +208,33 @@ export class Overlay {
   drawNames() {
     const { scale } = this;
     const around = ([x, y], far) => [x - far, y - far, x + far, y + far];
-    const taken = [...this.controls(), ...this.depots.map(({ at }) => around(at, (DEPOT * scale) / 2))];
+    const taken = [...this.controls(), ...this.depots.map((depot) => depotBox(depot))];
     if (this.scene.incident) taken.push(around(this.project(this.scene.incident), 18 * scale));
     const marks = this.placed.map(({ unit, at }) => around(at, (this.roles.has(unit.id) ? RING : 11) * scale));
     const everything = [...taken, ...marks];
     for (const { name, at: [x, y], concerned } of this.depots) {
       const label = { x, y, width: this.widthOf(name), height: 18 * scale, gap: 15 * scale };
-      const before = this.sides.get(name);
-      const sides = before ? [before, ...SIDES] : SIDES;
-      const frame = [this.width, this.height];
-      let found = placed(label, sides, everything, frame);
-      if (!found && concerned) found = placed(label, sides, taken, frame);
-      this.sides.set(name, found?.side);
-      if (!found) continue;
-      taken.push(found.box);
-      this.write(name, found.box);
+      const sides = [this.sides.get(name), ...SIDES].filter(Boolean);
+      this.sides.set(name, this.name(name, label, sides, [everything, taken], concerned));
     }
     for (const { unit, at: [x, y] } of [...this.placed].reverse()) {
       const role = this.roles.get(unit.id);
       if (!this.near && !role) continue;
       const gap = (role ? 24 : 15) * scale;
       const label = { x, y, width: this.widthOf(unit.id), height: 18 * scale, gap };
-      const found = placed(label, ["below", "above"], everything, [this.width, this.height]);
-      if (found) this.write(unit.id, found.box);
+      this.name(unit.id, label, SIDES, [everything, taken], role);
     }
+  }
+
+  /** Write a name where it covers nothing; one that is needed may lie over marks of units. On which side? */
+  name(words, label, sides, [everything, taken], needed) {
+    const frame = [this.width, this.height];
+    const found = placed(label, sides, everything, frame) ?? (needed ? placed(label, sides, taken, frame) : null);
+    if (!found) return null;
+    everything.push(found.box);
+    taken.push(found.box);
+    this.write(words, found.box);
+    return found.side;
   }
 
   widthOf(words) {
@@ -274,8 +280,9 @@ export class Overlay {
       if (far <= least) [best, least] = [unit, far];
     }
     if (best) return { unit: best };
-    const half = (DEPOT * this.scale) / 2;
-    const depot = this.depots.find(({ at }) => at && Math.max(Math.abs(at[0] - x), Math.abs(at[1] - y)) < half);
+    const depot = this.depots.find(
+      ({ at, scale }) => at && Math.max(Math.abs(at[0] - x), Math.abs(at[1] - y)) < (DEPOT * scale) / 2,
+    );
     if (depot) return { depot };
     const closure = this.closures.find((one) => one.lines.some((line) => near(line.map(this.project), x, y)));
     return closure ? { closure } : null;
