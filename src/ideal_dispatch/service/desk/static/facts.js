@@ -30,7 +30,9 @@ export function tickFacts(advice, store, now) {
   for (const node of byId("facts").querySelectorAll("[data-arrives]")) {
     const role = node.dataset.arrives;
     const found = arrival(advice, role);
-    const rest = left(found, now);
+    const ours = role === "second" || advice.primary.chosen_by === "router";
+    const unsent = ours && (is === "open" || !goes); // its time stands still: it counts from when it is sent
+    const rest = left(found, unsent ? Date.parse(advice.asked_at) : now);
     const counts = waits && rest.total > 0;
     const unit = store.fleet.units.get(advice[role].unit);
     const there = unit?.status === "on_scene" && unit.call_id === advice.call_id;
@@ -38,7 +40,8 @@ export function tickFacts(advice, store, now) {
       ? t("arrival.parts", { turnout: minutes(rest.turnout), drive: minutes(rest.drive) })
       : t("arrival.drive", { drive: minutes(rest.drive) });
     const [label, time, beside] = node.children;
-    const words = `arrival.${role === "second" && !goes ? "would_" : ""}${counts ? "in" : "at"}`;
+    const would = role === "second" && !goes ? "would_" : "";
+    const words = counts && unsent && !would ? "arrival.if_sent" : `arrival.${would}${counts ? "in" : "at"}`;
     write(label, there ? "" : t(words));
     write(time, there ? t("unit.on_scene") : counts ? minutes(rest.total) : clockTime(found.at));
     write(beside, counts && !there ? parts : "");
