@@ -8,23 +8,23 @@ import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import asdict
 from functools import partial
 from typing import Any, TypeVar
 
 from ideal_dispatch import __version__
 from ideal_dispatch.errors import IdealError, InputError
+from ideal_dispatch.forecast.model_directory import model_card
 from ideal_dispatch.service import closures
 from ideal_dispatch.service.admission import Admission, BusyError, StartingError
 from ideal_dispatch.service.clock import SECOND, moment_text
 from ideal_dispatch.service.closures import ClosureLayer
 from ideal_dispatch.service.decider import Decider, LateError
+from ideal_dispatch.service.deciding.city import CityView
 from ideal_dispatch.service.deciding.engine import Engine
 from ideal_dispatch.service.deciding.weather import WeatherPoll, weather_provider
 from ideal_dispatch.service.dispatches import DispatchFollower
 from ideal_dispatch.service.errors import ConflictError, RecordUnavailableError
 from ideal_dispatch.service.events import EventStreams
-from ideal_dispatch.service.messages import CityFacts, RoadMap
 from ideal_dispatch.service.metrics import Metrics
 from ideal_dispatch.service.recommending import Question, Recommender, new_id
 from ideal_dispatch.service.record.database import Database, Job
@@ -59,8 +59,8 @@ class Service:
         self.weather = WeatherPoll(
             weather_provider(settings), *self.facts.middle, settings.weather.stale_s
         )
-        self._layer = ClosureLayer(engine.city)
-        self.depots = engine.city.depot_names
+        self._layer = ClosureLayer(engine.assets.network)
+        self.depots = engine.assets.depot_names
         self._reader = UnitReader(self.depots, settings.units.codes)
         versions = {
             "software": __version__, **self.facts.checksums, "configuration": settings.checksum,
@@ -76,13 +76,13 @@ class Service:
         self._database_up = True
         self._units_known = False
         self._cover: tuple[float, dict[str, float | None] | None] = (0.0, None)
-        self._map: RoadMap | None = None
+        self._map: bytes | None = None
         self._simulated = (0, 1.0)
         self._simulate_now = asyncio.Event()
 
     @property
-    def facts(self) -> CityFacts:
-        return self.engine.city.facts
+    def facts(self) -> CityView:
+        return self.engine.city
 
     # --- life ---------------------------------------------------------------------------
 
@@ -133,9 +133,7 @@ class Service:
         running = self._answering.get(same)
         if running is None:
             began = time.monotonic() if began is None else began
-            question = Question(
-                request.call(), content, named, sum_, actor, simulated, new_id(), began
-            )
+            question = Question(request, content, named, sum_, actor, simulated, new_id(), began)
             running = asyncio.create_task(self._answer(question))
             self._answering[same] = running
             running.add_done_callback(lambda _: self._answering.pop(same, None))
@@ -323,17 +321,17 @@ class Service:
         self._units_known = bool(units)
         free = [unit for unit in units if unit.free and not unit.promised(now)]
         found = await asyncio.to_thread(self.engine.city.cover, free, closed, now)
-        self._cover = (self._cover[0], None if found is None else asdict(found))
+        self._cover = (self._cover[0], found)
 
-    async def road_map(self) -> RoadMap:
-        """The roads for a map, made once."""
+    async def road_map(self) -> bytes:
+        """The roads for a map as packed GeoJSON, made once."""
         if self._map is None:
             self._map = await asyncio.to_thread(self.engine.city.road_map)
         return self._map
 
     async def model_card(self) -> str:
         """What the model is, learned from, and good for."""
-        return await asyncio.to_thread(self.engine.city.model_card)
+        return await asyncio.to_thread(model_card, self.engine.assets.model)
 
     async def step_clock(self, seconds: float, actor: str) -> dict[str, Any]:
         """Move a simulated clock on, for all workers."""
@@ -388,7 +386,7 @@ class Service:
         parts = {
             "decisions": "ready" if self.engine.ready else "starting",
             "database": "ready" if self._database_up else "does not answer",
-            "traffic": self.engine.traffic_status,
+            "traffic": self.engine.assets.traffic.status,
             "weather": "answers say why" if self.weather.problem else "ready",
         }
         if not self.engine.ready:

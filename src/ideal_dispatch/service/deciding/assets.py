@@ -1,15 +1,13 @@
 """What the service works with: city, model, policy and traffic, loaded as the settings say."""
 
 import json
-from collections import OrderedDict
-from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from threading import Lock
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from pydantic import TypeAdapter, ValidationError
 
 from ideal_dispatch.arrays import IntArray
 from ideal_dispatch.context import Calendar, Context
@@ -19,7 +17,6 @@ from ideal_dispatch.dispatch.policy_tables import FittedParts, advising_policy
 from ideal_dispatch.dispatch.priced_threshold import PricedThreshold
 from ideal_dispatch.dispatch.worth import load_responses
 from ideal_dispatch.errors import InputError
-from ideal_dispatch.files import check_source
 from ideal_dispatch.fleet.priced import priced_threshold
 from ideal_dispatch.forecast import Forecast, Model
 from ideal_dispatch.forecast.model import content_hash
@@ -27,15 +24,14 @@ from ideal_dispatch.forecast.model_directory import RESPONSE_TIMES
 from ideal_dispatch.forecast.response_time import ResponseModel
 from ideal_dispatch.network import Depot, Path, RoadNetwork
 from ideal_dispatch.records.territories import region_of
+from ideal_dispatch.service.deciding.depot_names import DepotNames
 from ideal_dispatch.service.deciding.live_traffic import (
     LiveTraffic,
     RecordedLive,
     RouterLive,
     live_router,
 )
-from ideal_dispatch.service.deciding.roads import Roads
-from ideal_dispatch.service.deciding.starts import UnitStarts
-from ideal_dispatch.service.messages import LONGEST_NAME, unstorable
+from ideal_dispatch.service.requests import Name, first_fault
 from ideal_dispatch.service.settings import ServiceSettings
 from ideal_dispatch.toml_tables import complaints_about
 from ideal_dispatch.traffic.recording import RecordedTraffic
@@ -50,16 +46,16 @@ _FORECASTS = 4  # kept; with 50,000 edges and 32 dimensions each takes 13 MB
 class Assets:
     """One city's roads and depots, and what advice is made with."""
 
+    settings: ServiceSettings
     name: str
     network: RoadNetwork
     depots: tuple[Depot, ...]
+    depot_names: DepotNames
     calendar: Calendar
     model: Model
     responses: ResponseModel
     policy: Policy
     traffic: LiveTraffic
-    starts: UnitStarts
-    roads: Roads
     region: IntArray | None = None
 
     @property
@@ -82,26 +78,38 @@ class Assets:
 
 def load_assets(settings: ServiceSettings) -> Assets:
     """Read and check everything that the settings name, or say in one line what is wrong."""
-    calendar = settings.city.calendar()
-    name, network, depots, recording = _city(settings)
+    city, calendar = settings.city, settings.city.calendar()
+    if settings.demo:
+        from ideal_dispatch.cities import TRAINING_DAYS, harbour_city, harbour_traffic
+
+        shown = harbour_city()
+        name, network, depots = shown.name, shown.network, shown.depots
+    else:
+        from ideal_dispatch.network.readers.depot_table import read_depots
+
+        name = city.name or settings.file(city.network).stem
+        network = RoadNetwork.load(settings.file(city.network))
+        found, elsewhere = read_depots(settings.file(city.depots), network, city.snap_limit_m)
+        depots = tuple(found)
+        if elsewhere:
+            raise InputError(f"{settings.file(city.depots)}: {elsewhere[0]}")
     if len(depots) < 2:
         raise InputError(f"{len(depots)} depots on the network: at least two are needed")
-    for depot in depots:  # no request could name these
-        if unstorable(depot.name) or len(depot.name) > LONGEST_NAME:
-            raise InputError(
-                f"depot {depot.name[:20]!r}: its name cannot be used: a NUL or half a character is "
-                f"in it, or it has more than {LONGEST_NAME} characters"
-            )
-    starts = UnitStarts(network, depots, settings)
-    model = RememberedModel.load(settings.file(settings.model.folder))
+    for depot in depots:
+        try:
+            TypeAdapter(Name).validate_python(depot.name)
+        except ValidationError as error:  # no request could name it
+            why = first_fault(error.errors())[1]
+            raise InputError(f"depot {depot.name[:20]!r}: its name cannot be used: {why}") from None
+    names = DepotNames((depot.name for depot in depots), city.aliases)
+    folder = settings.file(settings.model.folder)
+    model = RememberedModel.load(folder)
     model.check(network)
-
-    file, responses = settings.file(settings.model.folder) / RESPONSE_TIMES, None
+    file, responses = folder / RESPONSE_TIMES, ResponseModel.published()
     if settings.model.responses:
         file = settings.file(settings.model.responses)
     if settings.model.responses or file.exists():
         responses = load_responses(file, model)
-    responses = responses or ResponseModel.published()
     with complaints_about(settings.path):
         priced = None
         if settings.fleet is not None:
@@ -120,43 +128,25 @@ def load_assets(settings: ServiceSettings) -> Assets:
     match settings.traffic.kind:
         case "forecast":
             traffic = LiveTraffic(network, calendar, model)
-        case "recorded":  # the embedded city is worth looking at in its rush hours
-            hours = RUSH_HOURS if settings.invents else ()
-            traffic = RecordedLive(network, calendar, model, recording, hours, settings.clock)
+        case "recorded" if settings.demo:
+            days = range(TRAINING_DAYS)  # later days are for tests alone
+            recording = harbour_traffic(shown).only(days)
+            hours = RUSH_HOURS if settings.invents else ()  # they are worth looking at
+            traffic = RecordedLive(network, calendar, model, recording, hours)
+        case "recorded":
+            recording = RecordedTraffic.load(settings.file(settings.traffic.file), network)
+            traffic = RecordedLive(network, calendar, model, recording)
         case _:
             router = live_router(settings, network, calendar.time_zone)
             traffic = RouterLive(network, calendar, model, router)
     region = None
-    if settings.city.territories:
-        table = settings.file(settings.city.depots)
-        region = region_of(settings.file(settings.city.territories), network, depots, table)
+    if city.territories:
+        region = region_of(
+            settings.file(city.territories), network, depots, settings.file(city.depots)
+        )
     return Assets(
-        name, network, depots, calendar, model, responses, policy, traffic, starts, Roads(network),
-        region,
-    )  # fmt: skip
-
-
-def _city(
-    settings: ServiceSettings,
-) -> tuple[str, RoadNetwork, tuple[Depot, ...], Callable[[], RecordedTraffic]]:
-    """Name, roads and depots of the city, and how to load its recorded traffic."""
-    if settings.demo:
-        from ideal_dispatch.cities import TRAINING_DAYS, harbour_city, harbour_traffic
-
-        shown, days = harbour_city(), range(TRAINING_DAYS)  # later days are for tests alone
-        return shown.name, shown.network, shown.depots, lambda: harbour_traffic(shown).only(days)
-    from ideal_dispatch.network.readers.depot_table import read_depots
-
-    city = settings.city
-    network = RoadNetwork.load(settings.file(city.network))
-    depots, elsewhere = read_depots(settings.file(city.depots), network, city.snap_limit_m)
-    if elsewhere:
-        raise InputError(f"{settings.file(city.depots)}: {elsewhere[0]}")
-    name = city.name or settings.file(city.network).stem
-    recording = settings.file(settings.traffic.file)
-    if settings.traffic.kind == "recorded":
-        check_source(recording)
-    return name, network, tuple(depots), lambda: RecordedTraffic.load(recording, network)
+        settings, name, network, depots, names, calendar, model, responses, policy, traffic, region
+    )
 
 
 class RememberedModel(Model):
@@ -167,8 +157,8 @@ class RememberedModel(Model):
     """
 
     @cached_property
-    def _kept(self) -> tuple[Lock, OrderedDict[tuple[Any, ...], Forecast]]:
-        return Lock(), OrderedDict()
+    def _kept(self) -> dict[tuple[Any, ...], Forecast]:
+        return {}
 
     def forecast(
         self, context: Context | npt.ArrayLike, network: RoadNetwork, path: Path | None = None
@@ -178,14 +168,11 @@ class RememberedModel(Model):
             return super().forecast(context, network, path)
         row = self.encoding.encode([context])
         key = network.checksum, row.tobytes(), self.seen.other_sources(context.weather)
-        lock, kept = self._kept
-        with lock:
-            found = kept.get(key)
+        found = self._kept.get(key)
         if found is None:
             found = super().forecast(context, network)
             found.embeddings.flags.writeable = False  # many calls share it
-            with lock:
-                kept[key] = found
-                if len(kept) > _FORECASTS:
-                    kept.popitem(last=False)
+            self._kept[key] = found
+            for old in list(self._kept)[:-_FORECASTS]:
+                self._kept.pop(old, None)
         return found

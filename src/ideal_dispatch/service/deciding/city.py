@@ -4,58 +4,46 @@ import gzip
 import json
 import math
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import cached_property
-from threading import Lock
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ideal_dispatch.arrays import FloatArray
-from ideal_dispatch.errors import InputError
-from ideal_dispatch.network import Depot, RoadNetwork
-from ideal_dispatch.network.closing import closed_edges
 from ideal_dispatch.network.road_class import ROAD_CLASSES
 from ideal_dispatch.service.clock import moment
 from ideal_dispatch.service.deciding.assets import Assets
-from ideal_dispatch.service.deciding.depot_names import DepotNames
-from ideal_dispatch.service.messages import MOST_CLOSED, CityFacts, Closed, Cover, RoadMap
-from ideal_dispatch.service.settings import ServiceSettings
+from ideal_dispatch.service.deciding.roads import closed_by, without
+from ideal_dispatch.service.deciding.starts import NoAdviceError, UnitStarts
+from ideal_dispatch.service.messages import Closed
 from ideal_dispatch.service.units import Unit
 
 _CONTESTED = 1.25  # the second nearest depot takes at most so many times as long
+_PLACES = 50  # that are looked at to find one
 
 
 class CityView:
-    """Questions about the city beside advice; may be asked from many threads."""
+    """Questions about the city beside advice; may be asked from many threads.
 
-    def __init__(self, assets: Assets, settings: ServiceSettings) -> None:
-        self._assets = assets
-        self.depot_names = DepotNames((one.name for one in assets.depots), settings.city.aliases)
-        self.invented_call = InventedCalls(assets.network, assets.depots).call
+    ``depots`` are places (lon, lat) by name, ``bounds`` west, south, east and north, ``middle``
+    the mean of all junctions; ``checksums`` are of the contents of all that decides, by part.
+    """
 
-    @cached_property
-    def facts(self) -> CityFacts:
-        """Name, depots, bounds and checksums."""
-        network = self._assets.network
-        lon, lat = network.lon.round(6), network.lat.round(6)
-        return CityFacts(
-            self._assets.name,
-            {one.name: (float(lon[one.node]), float(lat[one.node])) for one in self._assets.depots},
-            (float(lon.min()), float(lat.min()), float(lon.max()), float(lat.max())),
-            (float(network.lon.mean()), float(network.lat.mean())),
-            self._assets.calendar.time_zone,
-            self._assets.checksums,
-        )
+    def __init__(self, assets: Assets) -> None:
+        self._assets, self._network = assets, assets.network
+        self.name, self.time_zone = assets.name, assets.calendar.time_zone
+        self.checksums, self.depot_names = assets.checksums, assets.depot_names
+        lon, lat = assets.network.lon.round(6), assets.network.lat.round(6)
+        self.depots = {
+            one.name: (float(lon[one.node]), float(lat[one.node])) for one in assets.depots
+        }
+        self.bounds = float(lon.min()), float(lat.min()), float(lon.max()), float(lat.max())
+        self.middle = float(assets.network.lon.mean()), float(assets.network.lat.mean())
 
-    @property
-    def edges(self) -> int:
-        """How many edges the network has."""
-        return self._assets.network.num_edges
-
-    def road_map(self) -> RoadMap:
-        """The roads for a map: one line per street, for both of its directions."""
-        network = self._assets.network
+    def road_map(self) -> bytes:
+        """The roads for a map, as packed GeoJSON: one line per street, for both directions."""
+        network = self._network
         seen: dict[tuple[int, int, bytes], dict[str, Any]] = {}
         features = []
         for edge in range(network.num_edges):
@@ -77,83 +65,65 @@ class CityView:
             seen[(*ends, line.tobytes())] = feature
             features.append(feature)
         document = {"type": "FeatureCollection", "features": features}
-        plain = json.dumps(document, separators=(",", ":"), ensure_ascii=False).encode()
-        return RoadMap(network.checksum, plain, gzip.compress(plain, 6, mtime=0))
+        text = json.dumps(document, separators=(",", ":"), ensure_ascii=False)
+        return gzip.compress(text.encode(), 6, mtime=0)
 
-    def model_card(self) -> str:
-        """The card of the model, as Markdown."""
-        from ideal_dispatch.forecast.model_directory import model_card
+    def cover(
+        self, free: Sequence[Unit], closures: Sequence[Closed], now: int
+    ) -> dict[str, float | None] | None:
+        """How far the next call is from these units: drives to junctions on open roads.
 
-        return model_card(self._assets.model)
-
-    def closed_edges(self, kind: str, drawn: Sequence[Any]) -> list[int]:
-        """The edges that a line or a polygon closes, or the given edges, checked."""
-        found = closed_edges(self._assets.network, kind, drawn)
-        if len(found) > MOST_CLOSED:
-            raise InputError(
-                f"{kind}: it closes {len(found):,} edges, at most {MOST_CLOSED:,} are possible; "
-                "draw a smaller one, or several"
-            )
-        return found
-
-    def cover(self, free: Sequence[Unit], closures: Sequence[Closed], now: int) -> Cover | None:
-        """How far the next call is from these units on open roads; None where there are none."""
-        starts = self._assets.starts.everywhere(free, now)
+        Half of them take at most ``median_s``, nine of ten at most ``p90_s``, of all junctions that
+        a unit could reach if no road were closed; None where closures cut off so many. None where
+        there are no units.
+        """
+        starts = []
+        for unit in free:
+            with suppress(NoAdviceError):  # its depot is not known
+                starts.append(UnitStarts(self._assets, now).place(unit)[0])
         if not starts:
             return None
-        network, times_s = self._assets.roads.open(closures), self._usual_times_s
-        drive_s = network.distances(times_s, starts)
-        reached_s = network.opened.distances(times_s, starts) if closures else drive_s
+        network, times_s = self._network, self._usual_times_s
+        drive_s = reached_s = network.distances(times_s, starts)
+        if closures:
+            reached_s = drive_s
+            drive_s = without(network, closed_by(closures)).distances(times_s, starts)
         drive_s = np.sort(drive_s[np.isfinite(reached_s)])
         within_s = [float(drive_s[math.ceil(share * drive_s.size) - 1]) for share in (0.5, 0.9)]
-        return Cover(*(limit_s if math.isfinite(limit_s) else None for limit_s in within_s))
+        median_s, p90_s = (limit_s if math.isfinite(limit_s) else None for limit_s in within_s)
+        return {"median_s": median_s, "p90_s": p90_s}
 
     @cached_property
     def _usual_times_s(self) -> FloatArray:
         """Times of roads in an average context."""
         model = self._assets.model
         average = np.full(len(model.encoding.columns), np.nan)
-        return model.forecast(average, self._assets.network).nominal_times
+        return model.forecast(average, self._network).nominal_times
 
+    def invented_call(self, number: int, now: int) -> dict[str, Any]:
+        """A call received now, where depots compete; most name the nearest depot for the primary.
 
-class InventedCalls:
-    """Requests at places where depots compete; most name the nearest depot for the primary."""
-
-    def __init__(self, network: RoadNetwork, depots: Sequence[Depot]) -> None:
-        self._network, self._depots = network, depots
-        self._rng, self._lock = np.random.default_rng(), Lock()
-
-    def call(self, number: int, now: int) -> dict[str, Any]:
-        """A call received now; the number makes its name."""
-        network, at = self._network, moment(now)
-        with self._lock:
-            node = int(self._rng.choice(self._places))
-            off, accuracy_m = self._rng.normal(0, 1e-4, 2), float(self._rng.integers(5, 60))
-            unnamed, house = self._rng.random() < 0.15, int(self._rng.integers(1, 200))
-        depot = self._depots[int(self._reach_s[:, node].argmin())]
+        The number makes its name.
+        """
+        network, at, rng = self._assets.network, moment(now), np.random.default_rng()
+        depots = [depot.node for depot in self._assets.depots]
+        for _ in range(_PLACES):
+            node = int(rng.integers(network.num_nodes))
+            drives_s = network.distances_to(network.free_flow_times_s, node)[depots]
+            first_s, second_s = np.sort(drives_s)[:2]
+            if first_s > 60.0 and second_s < _CONTESTED * first_s:
+                break
+        off, house = rng.normal(0, 1e-4, 2), int(rng.integers(1, 200))
         streets = {network.name[e] for e in np.flatnonzero(network.head == node)} - {""}
+        nearest = self._assets.depots[int(drives_s.argmin())].name
         return {
             "call_id": f"SIM-{at:%H%M%S}-{number:03d}",
             "received_at": at,
             "location": {
                 "lon": round(float(network.lon[node] + off[0]), 6),
                 "lat": round(float(network.lat[node] + off[1]), 6),
-                "accuracy_m": accuracy_m,
+                "accuracy_m": float(rng.integers(5, 60)),
             },
-            "primary": None if unnamed else {"depot": depot.name},
+            "primary": None if rng.random() < 0.15 else {"depot": nearest},
             "note": f"{house} {min(streets)}" if streets else None,
         }
-
-    @cached_property
-    def _reach_s(self) -> FloatArray:
-        """Seconds on empty roads, a row per depot and a column per node."""
-        network = self._network
-        times_s = network.free_flow_times_s
-        return np.array([network.distances(times_s, one) for one in self._depots])
-
-    @cached_property
-    def _places(self) -> npt.NDArray[np.intp]:
-        """Nodes at which two depots compete, or all that can be reached."""
-        nearest = np.sort(self._reach_s, axis=0)
-        near = np.isfinite(nearest[1]) & (nearest[0] > 60) & (nearest[1] < _CONTESTED * nearest[0])
-        return np.flatnonzero(near if near.any() else np.isfinite(nearest[0]))

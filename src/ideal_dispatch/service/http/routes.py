@@ -3,6 +3,7 @@
 # ruff: noqa: A002 - the addresses name an id
 
 import asyncio
+import gzip
 import re
 from contextlib import suppress
 from datetime import datetime
@@ -318,11 +319,11 @@ async def network(request: Request, service: Serving, reader: Reader) -> Respons
     if request.headers.get("if-none-match") == tag:
         return Response(status_code=304, headers=headers)
     roads = await service.road_map()
-    packed = "gzip" in request.headers.get("accept-encoding", "")
-    if packed:
+    if "gzip" in request.headers.get("accept-encoding", ""):
         headers["Content-Encoding"] = "gzip"
-    content = roads.packed if packed else roads.plain
-    return Response(content, media_type="application/geo+json", headers=headers)
+    else:
+        roads = gzip.decompress(roads)
+    return Response(roads, media_type="application/geo+json", headers=headers)
 
 
 @desk.get("/v1/model-card", **_content("text/markdown"))

@@ -16,8 +16,12 @@ from ideal_dispatch.context import Weather
 from ideal_dispatch.dispatch import Assignment, Incident, Readiness
 from ideal_dispatch.errors import UnreachableError
 from ideal_dispatch.network import Depot
-from ideal_dispatch.service.deciding.case import CallAsRead
-from ideal_dispatch.service.deciding.live_traffic import LiveTraffic, RecordedLive, RouterLive
+from ideal_dispatch.service.deciding.live_traffic import (
+    LiveTraffic,
+    RecordedLive,
+    RouterLive,
+    TrafficQuery,
+)
 from ideal_dispatch.traffic.source import RouteQuote
 from tests.unit.dispatch.worlds import CALENDAR, depots, random_model, world
 
@@ -28,27 +32,24 @@ def forecast(grid: RoadNetwork) -> LiveTraffic:
 
 
 def recorded(grid: RoadNetwork, hours: Sequence[tuple[int, int]] = ()) -> RecordedLive:
-    return RecordedLive(grid, CALENDAR, random_model(grid), lambda: world(grid).recording, hours)
+    return RecordedLive(grid, CALENDAR, random_model(grid), world(grid).recording, hours)
 
 
 def asked(
     network: RoadNetwork, units: Sequence[int] = (1, 1), sent: Assignment | int | None = None
-) -> CallAsRead:
+) -> TrafficQuery:
     ready = Readiness(depots(len(units)), units, None, sent)
-    return CallAsRead(Incident("x", 65, datetime.now(UTC)), ready, Weather(), network)
+    return TrafficQuery(Incident("x", 65, datetime.now(UTC)), ready, Weather(), network)
 
 
-def of_places(network: RoadNetwork, count: int) -> CallAsRead:
+def of_places(network: RoadNetwork, count: int) -> TrafficQuery:
     places = [Depot(f"d{number}", number) for number in range(count)]
     ready = Readiness(places, [1] * count)
-    return CallAsRead(Incident("x", 65, datetime.now(UTC)), ready, Weather(), network)
+    return TrafficQuery(Incident("x", 65, datetime.now(UTC)), ready, Weather(), network)
 
 
 def test_a_recording_stands_for_every_moment(grid: RoadNetwork) -> None:
     live = recorded(grid)
-    assert live.status == "starting"
-    live.prepare()
-    assert live.status == "ready"
     recording = world(grid).recording
     stretch = recording.stretches[0]
     seen = set()
@@ -65,7 +66,6 @@ def test_a_recording_stands_for_every_moment(grid: RoadNetwork) -> None:
 
 def test_some_hours_may_take_turns_alone(grid: RoadNetwork) -> None:
     live = recorded(grid, [(8, 9), (20, 22)])
-    live.prepare()
     for minutes in range(0, 24 * 60, 7):
         at = live.moment(datetime(2026, 3, 1, tzinfo=UTC) + timedelta(minutes=minutes))
         assert CALENDAR.local(at).hour == 8
@@ -74,14 +74,10 @@ def test_some_hours_may_take_turns_alone(grid: RoadNetwork) -> None:
     assert steps == [timedelta(seconds=n) for n in (0, 1, 2)]  # time goes on there as here
 
 
-def test_until_it_is_read_the_forecast_answers(grid: RoadNetwork) -> None:
-    live = recorded(grid)
-    assert live.look(asked(grid), 1.0).reasons[0][0] == "traffic_unavailable"
-    live.prepare()
-    seen = live.look(asked(grid), 1.0)
+def test_answers_say_that_it_is_a_recording_unless_it_is_a_show(grid: RoadNetwork) -> None:
+    seen = recorded(grid).look(asked(grid), 1.0)
     assert [code for code, _ in seen.reasons] == ["recorded_traffic"]
     show = recorded(grid, [(8, 9)])
-    show.prepare()
     assert show.look(asked(grid), 1.0).reasons == ()
     assert seen.traffic_age_s is not None
     assert 0.0 <= seen.traffic_age_s < 60.0
@@ -111,7 +107,7 @@ def test_a_primary_without_any_way_is_said_to_have_none() -> None:
     forecast = LiveTraffic(network, CALENDAR, random_model(network))
     places = [Depot("end", 2), Depot("start", 0)]
     ready = Readiness(places, (0, 1), None, 0)
-    call = CallAsRead(Incident("x", 1, datetime.now(UTC)), ready, Weather(), network)
+    call = TrafficQuery(Incident("x", 1, datetime.now(UTC)), ready, Weather(), network)
     with pytest.raises(UnreachableError):
         forecast.look(call, 1.0)
 
