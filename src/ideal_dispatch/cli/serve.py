@@ -140,7 +140,7 @@ def _check(settings: "ServiceSettings") -> None:
         words = f"for a drive of 8 min, {rule.words(480.0, len(assets.depots))}"
     facts = {
         "city": f"{assets.name}, {assets.network!r}",
-        "depots": ", ".join(depot.name for depot in assets.depots),
+        "depots": ", ".join(assets.depots),
         "model": assets.model.checksum,
         "policy": f"{assets.policy.name}: {words}",
     }

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from ideal_dispatch.context import Weather
+from ideal_dispatch.dispatch.answer import Reason
 from ideal_dispatch.service.requests import Location
 from ideal_dispatch.service.units import Unit
 
@@ -20,14 +21,10 @@ class Closed:
 
 @dataclass(frozen=True, slots=True)
 class KnownWeather:
-    """What is known about the weather now, and what is wrong with its source.
-
-    ``stale`` says that values too old to use were left out.
-    """
+    """What is known about the weather now, and why that is less than it should be."""
 
     weather: Weather = field(default_factory=Weather)
-    problem: str = ""
-    stale: bool = False
+    doubts: tuple[Reason, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

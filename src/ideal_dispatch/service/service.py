@@ -19,7 +19,6 @@ from ideal_dispatch.service.admission import Admission, BusyError, StartingError
 from ideal_dispatch.service.clock import SECOND, moment_text
 from ideal_dispatch.service.closures import ClosureLayer
 from ideal_dispatch.service.decider import Decider, LateError
-from ideal_dispatch.service.deciding.city import CityView
 from ideal_dispatch.service.deciding.engine import Engine
 from ideal_dispatch.service.deciding.weather import WeatherPoll, weather_provider
 from ideal_dispatch.service.dispatches import DispatchFollower
@@ -57,13 +56,13 @@ class Service:
         self.database = Database(settings.database_url, timeout_s=self._deadline_s)
         self.admission = Admission(1 + settings.server.queue, lambda: engine.ready)
         self.weather = WeatherPoll(
-            weather_provider(settings), *self.facts.middle, settings.weather.stale_s
+            weather_provider(settings), *engine.middle, settings.weather.stale_s
         )
         self._layer = ClosureLayer(engine.assets.network)
         self.depots = engine.assets.depot_names
         self._reader = UnitReader(self.depots, settings.units.codes)
         versions = {
-            "software": __version__, **self.facts.checksums, "configuration": settings.checksum,
+            "software": __version__, **engine.checksums, "configuration": settings.checksum,
         }  # fmt: skip
         shared = (self.database, settings.clock, engine, self.weather.known, self._layer.laid)
         self.recommender = Recommender(*shared, versions, settings.server.expiry_s)
@@ -79,10 +78,6 @@ class Service:
         self._map: bytes | None = None
         self._simulated = (0, 1.0)
         self._simulate_now = asyncio.Event()
-
-    @property
-    def facts(self) -> CityView:
-        return self.engine.city
 
     # --- life ---------------------------------------------------------------------------
 
@@ -240,7 +235,7 @@ class Service:
     ) -> dict[str, Any]:
         """Close what edges, a line or a polygon name."""
         edges = await asyncio.to_thread(self._layer.draw, kind, drawn, whole_city)
-        id_, network = new_id(), self.facts.checksums["network"]
+        id_, network = new_id(), self.engine.checksums["network"]
         shape = {
             "line": drawn if kind == "line" else None,
             "polygon": drawn if kind == "polygon" else None,
@@ -287,20 +282,20 @@ class Service:
 
     async def city(self) -> dict[str, Any]:
         """Name, depots, extent and clock."""
-        facts = self.facts
-        west, south, east, north = facts.bounds
+        assets, (west, south, east, north) = self.engine.assets, self.engine.bounds
         now = self.settings.clock.at(time.time_ns() // 1000)
         with suppress(RecordUnavailableError):
             now = await self._database(self._now)
             await self._look_at_cover()
         return {
-            "name": facts.name,
+            "name": assets.name,
             "depots": [
-                {"name": name, "lon": lon, "lat": lat} for name, (lon, lat) in facts.depots.items()
+                {"name": name, "lon": lon, "lat": lat}
+                for name, (lon, lat) in self.engine.depots.items()
             ],
             "centre": [round((west + east) / 2, 6), round((south + north) / 2, 6)],
             "bounds": [west, south, east, north],
-            "time_zone": facts.time_zone,
+            "time_zone": assets.calendar.time_zone,
             "simulated": self.settings.demo,
             "clock": {"now": moment_text(now), "speed": self.settings.clock.speed},
             "cover": self._cover[1],
@@ -320,13 +315,13 @@ class Service:
         now, units, closed = await self.read(look)
         self._units_known = bool(units)
         free = [unit for unit in units if unit.free and not unit.promised(now)]
-        found = await asyncio.to_thread(self.engine.city.cover, free, closed, now)
+        found = await asyncio.to_thread(self.engine.cover, free, closed, now)
         self._cover = (self._cover[0], found)
 
     async def road_map(self) -> bytes:
         """The roads for a map as packed GeoJSON, made once."""
         if self._map is None:
-            self._map = await asyncio.to_thread(self.engine.city.road_map)
+            self._map = await asyncio.to_thread(self.engine.road_map)
         return self._map
 
     async def model_card(self) -> str:
@@ -371,7 +366,7 @@ class Service:
             with suppress(BusyError, StartingError, RecordUnavailableError):
                 now = await self._database(self._now)
                 number += 1
-                invented = self.engine.city.invented_call(number, now)
+                invented = self.engine.invented_call(number, now)
                 request = RecommendationRequest.model_validate(invented)
                 await self.recommend(request, None, SIMULATION, simulated=True)
                 if self._simulated[0]:

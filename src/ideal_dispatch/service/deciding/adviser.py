@@ -3,9 +3,9 @@
 import logging
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import fields, is_dataclass, replace
-from datetime import datetime
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -19,23 +19,17 @@ from ideal_dispatch.network import Depot, Path, RoadNetwork
 from ideal_dispatch.service.clock import moment
 from ideal_dispatch.service.deciding.assets import Assets
 from ideal_dispatch.service.deciding.live_traffic import TrafficQuery
-from ideal_dispatch.service.deciding.roads import closed_by, cut_off, named, without
-from ideal_dispatch.service.deciding.starts import (
-    NoAdviceError,
-    UnitStarts,
-    find_unit,
-    seen_fields,
-)
+from ideal_dispatch.service.deciding.starts import NoAdviceError, UnitStarts, find_unit, seen_fields
 from ideal_dispatch.service.deciding.weather import oldest_s
 from ideal_dispatch.service.messages import Advice, Closed, KnownWeather, Picture
 from ideal_dispatch.service.requests import Primary, RecommendationRequest
-from ideal_dispatch.service.settings import Server
 from ideal_dispatch.service.units import Unit
 
 log = logging.getLogger(__name__)
 
 _SHARE = 0.5  # of the time that is left, for the router, and then for the search of the gap
 _LEAST_SEARCH_S = 0.01
+_AGES = ("traffic_s", "weather_s", "units_s")
 _TIMES, _MORE_M = 2.0, 5000.0  # a line may have so many times the shortest way, and more
 
 
@@ -44,8 +38,6 @@ class Adviser:
 
     def __init__(self, assets: Assets) -> None:
         self.assets, self._lines = assets, EdgeLines(assets.network)
-        # a policy that does not say which seconds it considers may consider them all
-        self._alternatives = "alternative" in getattr(assets.policy, "seconds", ("alternative",))
 
     def advise(
         self, call: RecommendationRequest, picture: Picture, weather: KnownWeather, due: float
@@ -59,10 +51,9 @@ class Adviser:
             return self._advised(call, picture, weather, due, reasons)
         except NoAdviceError as error:
             why = error.code, str(error)
-        except OffNetworkError as error:
-            why = "off_map", str(error)
-        except UnreachableError as error:
-            why = "unreachable", str(error)
+        except (OffNetworkError, UnreachableError) as error:
+            code = "off_map" if isinstance(error, OffNetworkError) else "unreachable"
+            why = code, str(error)
         except IdealError as error:
             log.warning("call %s: %s", call.call_id, error, exc_info=error.__cause__)
             why = "not_decided", str(error)
@@ -82,7 +73,18 @@ class Adviser:
         reasons: list[Reason],
     ) -> Advice:
         assets, settings, now = self.assets, self.assets.settings, moment(picture.now)
-        _check_moment(call.received_at or now, now, settings.server, reasons)
+        age_s = (now - (call.received_at or now)).total_seconds()
+        if age_s > settings.server.oldest_call_s:  # advice is for now
+            raise NoAdviceError(
+                "call_too_old",
+                f"the call came in {age_s / 60:.0f} min ago, advice is given for "
+                f"{settings.server.oldest_call_s / 60:.0f} min; check that calls are not held up",
+            )
+        ahead = f"received_at is {-age_s:.0f} s ahead of the clock here"
+        if -age_s > settings.server.clock_skew_s:
+            raise NoAdviceError("call_in_future", f"{ahead}; check both clocks")
+        if age_s < -5.0:
+            reasons.append(("clock_skew", ahead))
         place, city = call.location, settings.city
         snap = assets.network.snap(place.lon, place.lat, city.snap_limit_m)
         if place.accuracy_m is not None and place.accuracy_m > city.accuracy_limit_m:
@@ -96,15 +98,14 @@ class Adviser:
                 "no unit has been reported; report units with PUT /v1/units, one by one or as the "
                 "number free at each depot",
             )
-        closed = closed_by(picture.closures)
-        starts = UnitStarts(assets, picture.now, place, closed, reasons)
+        network = assets.roads(picture.closures)
+        starts = UnitStarts(assets, picture.now, place, network.closed, reasons)
         ready, assumed = starts.read(call, picture.units)
         stale_s, newest = settings.units.stale_s, max(unit.told_at for unit in picture.units)
         units_s = max(picture.now - newest, 0) / 1e6
         if units_s > stale_s:
             words = f"there has been no news of any unit for {units_s / 60:.0f} min"
             reasons.append(("units_stale", words))
-        weather = _weather_of(call, known, now, reasons)
         if call.primary is not None and isinstance(ready.sent, int):
             start = ready.depots[ready.sent]
             path = _primary_path(assets.network, call.primary, start, snap.node, reasons)
@@ -116,16 +117,22 @@ class Adviser:
         if assets.region is not None:
             ready = replace(ready, region=int(assets.region[snap.node]))
 
-        # the situation without closed roads, and the decision
-        network = without(assets.network, closed)
-        if isinstance(ready.sent, Assignment):
-            if driven := named(picture.closures, ready.sent.path.edges.tolist()):
-                words = f"the primary's path as reported leads over {driven}"
-                reasons.append(("closed_road", words))
-        elif picture.closures and (why := cut_off(ready, snap.node, network, picture.closures)):
-            raise NoAdviceError("unreachable", why)
+        # the situation, and the decision
+        weather = Weather()
+        if call.context is not None and call.context.weather is not None:
+            values = call.context.weather.model_dump(exclude_none=True)
+            given = {name: WeatherValue(one, "request", "", now) for name, one in values.items()}
+            weather = Weather(**given)
+        if not all(value.known for value in weather):  # else what our own lacks does not matter
+            weather = weather.completed_by(known.weather)
+            reasons += known.doubts
         incident = Incident(call.call_id, snap.node, now)
-        query = TrafficQuery(incident, ready, weather, network, self._alternatives)
+        context = assets.calendar.context(now, weather)
+        # a policy that does not say which seconds it considers may consider them all
+        others = "alternative" in getattr(assets.policy, "seconds", ("alternative",))
+        query = TrafficQuery(network, incident, context, ready, others)
+        if picture.closures:
+            _check_closures(query, picture.closures, reasons)
         wait_s = min(settings.traffic.wait_s, _SHARE * (due - time.monotonic()))
         situation = assets.traffic.look(query, max(wait_s, 0.0))
         reasons += situation.reasons
@@ -141,9 +148,8 @@ class Adviser:
         # the units of the decision
         units, chosen = {unit.id: unit for unit in picture.units}, call.primary is None
         first, second = (units.get(id_ or "") for id_ in answer.units)
-        used = [unit for unit in (first, second) if unit is not None]
         doubts, quiet = list[Reason](), list[str]()
-        for unit in used:
+        for unit in (one for one in (first, second) if one is not None):
             silent_s = (picture.now - unit.told_at) / 1e6
             # one that never reports its position reports only what changes
             if silent_s > stale_s >= units_s and (unit.anonymous or unit.seen_at is not None):
@@ -167,20 +173,18 @@ class Adviser:
         made["location"] |= {
             "lon": place.lon, "lat": place.lat, "snapped_m": round(snap.distance_m, 1),
         }  # fmt: skip
-        weather_s, context = oldest_s(weather, now), situation.context
+        weather_s, seen_in = oldest_s(weather, now), situation.context
         if weather_s is None:  # by the situation's own clock, which may be a recording's
-            weather_s = oldest_s(context.weather, context.at)
-        made["made_with"] = _made_with(
-            picture.closures, policy.name, situation.traffic_age_s, weather_s, units_s
-        )
-        needs = [first if chosen or assumed else None, second]  # what the CAD sends, it sends
-        return Advice(
-            made,
-            None if first is None else first.id,
-            chosen,
-            None if second is None else second.id,
-            tuple(unit.id for unit in needs if unit is not None),
-        )
+            weather_s = oldest_s(seen_in.weather, seen_in.at)
+        ages = zip(_AGES, (situation.traffic_age_s, weather_s, units_s), strict=True)
+        made["made_with"] = {
+            "policy": policy.name,
+            "ages": {name: None if age is None else round(age, 1) for name, age in ages},
+            "closures": [one.id for one in picture.closures],
+        }
+        ids = [None if unit is None else unit.id for unit in (first, second)]
+        ours = ids if chosen or assumed else ids[1:]  # what the CAD sends, it sends
+        return Advice(made, ids[0], chosen, ids[1], tuple(id_ for id_ in ours if id_ is not None))
 
     def _policy(self, call: RecommendationRequest, due: float) -> Policy:
         """The policy with the threshold of the call, and no more time than there is."""
@@ -189,14 +193,12 @@ class Adviser:
         changes: dict[str, Any] = {}
         if "time_limit_s" in known:
             left_s = max(_SHARE * (due - time.monotonic()), _LEAST_SEARCH_S)
-            own_s = policy.time_limit_s
-            changes["time_limit_s"] = left_s if own_s is None else min(own_s, left_s)
+            changes["time_limit_s"] = min(policy.time_limit_s or left_s, left_s)
         if call.threshold_s is not None:
             if "threshold" not in known:
                 raise IdealError(f"policy {policy.name} takes no threshold from a call")
             changes["threshold"] = ConstantThreshold(call.threshold_s)
-        changed: Policy = replace(policy, **changes) if changes else policy
-        return changed
+        return cast(Policy, replace(policy, **changes) if changes else policy)
 
 
 def no_advice(
@@ -208,61 +210,35 @@ def no_advice(
     """No advice, and why: the first reason is the cause; ``first`` is the CAD's primary."""
     made = Answer.none(reasons[0], reasons[1:]).to_dict()
     made["location"] |= {"lon": call.location.lon, "lat": call.location.lat}
-    made["made_with"] = _made_with(closures)
+    made["made_with"] = {
+        "policy": "", "ages": dict.fromkeys(_AGES), "closures": [one.id for one in closures],
+    }  # fmt: skip
     return Advice(made, None if first is None else first.id)
 
 
-def _made_with(
-    closures: Sequence[Closed],
-    policy: str = "",
-    traffic_s: float | None = None,
-    weather_s: float | None = None,
-    units_s: float | None = None,
-) -> dict[str, Any]:
-    """What an answer rests on, for the API."""
-    ages = {"traffic_s": traffic_s, "weather_s": weather_s, "units_s": units_s}
-    return {
-        "policy": policy,
-        "ages": {name: None if age is None else round(age, 1) for name, age in ages.items()},
-        "closures": [one.id for one in closures],
-    }
-
-
-def _check_moment(
-    received_at: datetime, now: datetime, limits: Server, reasons: list[Reason]
-) -> None:
-    """Advice is for now: not for a call of an hour ago, nor of tomorrow."""
-    age_s = (now - received_at).total_seconds()
-    if age_s > limits.oldest_call_s:
-        raise NoAdviceError(
-            "call_too_old",
-            f"the call came in {age_s / 60:.0f} min ago, advice is given for "
-            f"{limits.oldest_call_s / 60:.0f} min; check that calls are not held up",
-        )
-    ahead = f"received_at is {-age_s:.0f} s ahead of the clock here"
-    if -age_s > limits.clock_skew_s:
-        raise NoAdviceError("call_in_future", f"{ahead}; check both clocks")
-    if age_s < -5.0:
-        reasons.append(("clock_skew", ahead))
-
-
-def _weather_of(
-    call: RecommendationRequest, known: KnownWeather, now: datetime, reasons: list[Reason]
-) -> Weather:
-    """The weather of the call where it says it, else our own."""
-    weather = Weather()
-    if call.context is not None and call.context.weather is not None:
-        values = call.context.weather.model_dump(exclude_none=True)
-        weather = Weather(
-            **{name: WeatherValue(value, "request", "", now) for name, value in values.items()}
-        )
-    if all(value.known for value in weather):
-        return weather  # what is wrong with our own does not matter then
-    if known.stale:
-        reasons.append(("weather_stale", "weather values too old to use are left out"))
-    if known.problem:
-        reasons.append(("weather_unavailable", f"weather: {known.problem}"))
-    return weather.completed_by(known.weather)
+def _check_closures(query: TrafficQuery, closures: Sequence[Closed], reasons: list[Reason]) -> None:
+    """Say which closed roads are driven, or refuse where no unit gets there without."""
+    ready, network, node = query.ready, query.network, query.incident.node
+    if isinstance(ready.sent, Assignment):
+        path, words = ready.sent.path, "the primary's path as reported leads over"
+    else:
+        numbers = ready.asked if ready.sent is None else [ready.sent]
+        depots = [ready.depots[number] for number in numbers]
+        with suppress(UnreachableError):
+            network.shortest_path(network.free_flow_times_s, depots, node)
+            return
+        path = network.opened.shortest_path(network.free_flow_times_s, depots, node)
+        who = ready.sent_unit or f"the unit of {depots[0].home or depots[0].name}"
+        who = "no unit reaches" if ready.sent is None else f"{who} does not reach"
+        words = f"{who} the incident without"
+    driven = frozenset(path.edges.tolist())
+    over = [one for one in closures if not driven.isdisjoint(one.edges)]
+    if over:
+        names = ", ".join(dict.fromkeys(one.reason or f"closure {one.id}" for one in over))
+        words = f"{words} closed {'roads' if len(over) > 1 else 'road'} ({names})"
+        if not isinstance(ready.sent, Assignment):
+            raise NoAdviceError("unreachable", words)
+        reasons.append(("closed_road", words))
 
 
 def _primary_path(

@@ -1,8 +1,9 @@
 """What the service works with: city, model, policy and traffic, loaded as the settings say."""
 
 import json
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -25,19 +26,12 @@ from ideal_dispatch.forecast.response_time import ResponseModel
 from ideal_dispatch.network import Depot, Path, RoadNetwork
 from ideal_dispatch.records.territories import region_of
 from ideal_dispatch.service.deciding.depot_names import DepotNames
-from ideal_dispatch.service.deciding.live_traffic import (
-    LiveTraffic,
-    RecordedLive,
-    RouterLive,
-    live_router,
-)
+from ideal_dispatch.service.deciding.live_traffic import LiveTraffic, RecordedLive, RouterLive
+from ideal_dispatch.service.messages import Closed
 from ideal_dispatch.service.requests import Name, first_fault
 from ideal_dispatch.service.settings import ServiceSettings
 from ideal_dispatch.toml_tables import complaints_about
 from ideal_dispatch.traffic.recording import RecordedTraffic
-
-RUSH_HOURS = ((7, 10), (16, 20))
-"""Local hours of the embedded city that are replayed."""
 
 _FORECASTS = 4  # kept; with 50,000 edges and 32 dimensions each takes 13 MB
 
@@ -49,7 +43,7 @@ class Assets:
     settings: ServiceSettings
     name: str
     network: RoadNetwork
-    depots: tuple[Depot, ...]
+    depots: Mapping[str, Depot]
     depot_names: DepotNames
     calendar: Calendar
     model: Model
@@ -58,10 +52,15 @@ class Assets:
     traffic: LiveTraffic
     region: IntArray | None = None
 
+    def roads(self, closures: Iterable[Closed]) -> RoadNetwork:
+        """The network without what these closures close."""
+        return _closed(self.network, frozenset(edge for one in closures for edge in one.edges))
+
     @property
     def checksums(self) -> dict[str, str]:
         """Hashes of the contents of all that decides, by part; optional parts where used."""
-        places = [(one.name, int(one.node), one.on_road, one.kind) for one in self.depots]
+        depots = self.depots.values()
+        places = [(one.name, int(one.node), one.on_road, one.kind) for one in depots]
         found = {
             "model": self.model.checksum,
             "network": self.network.checksum,
@@ -76,9 +75,14 @@ class Assets:
         return found
 
 
+@lru_cache(maxsize=4)  # closures seldom change
+def _closed(network: RoadNetwork, edges: frozenset[int]) -> RoadNetwork:
+    return network.closing(edges)
+
+
 def load_assets(settings: ServiceSettings) -> Assets:
     """Read and check everything that the settings name, or say in one line what is wrong."""
-    city, calendar = settings.city, settings.city.calendar()
+    city, calendar, file = settings.city, settings.city.calendar(), settings.file
     if settings.demo:
         from ideal_dispatch.cities import TRAINING_DAYS, harbour_city, harbour_traffic
 
@@ -87,12 +91,12 @@ def load_assets(settings: ServiceSettings) -> Assets:
     else:
         from ideal_dispatch.network.readers.depot_table import read_depots
 
-        name = city.name or settings.file(city.network).stem
-        network = RoadNetwork.load(settings.file(city.network))
-        found, elsewhere = read_depots(settings.file(city.depots), network, city.snap_limit_m)
+        name = city.name or file(city.network).stem
+        network = RoadNetwork.load(file(city.network))
+        found, elsewhere = read_depots(file(city.depots), network, city.snap_limit_m)
         depots = tuple(found)
         if elsewhere:
-            raise InputError(f"{settings.file(city.depots)}: {elsewhere[0]}")
+            raise InputError(f"{file(city.depots)}: {elsewhere[0]}")
     if len(depots) < 2:
         raise InputError(f"{len(depots)} depots on the network: at least two are needed")
     for depot in depots:
@@ -102,14 +106,12 @@ def load_assets(settings: ServiceSettings) -> Assets:
             why = first_fault(error.errors())[1]
             raise InputError(f"depot {depot.name[:20]!r}: its name cannot be used: {why}") from None
     names = DepotNames((depot.name for depot in depots), city.aliases)
-    folder = settings.file(settings.model.folder)
-    model = RememberedModel.load(folder)
+    model = RememberedModel.load(file(settings.model.folder))
     model.check(network)
-    file, responses = folder / RESPONSE_TIMES, ResponseModel.published()
-    if settings.model.responses:
-        file = settings.file(settings.model.responses)
-    if settings.model.responses or file.exists():
-        responses = load_responses(file, model)
+    named, responses = settings.model.responses, ResponseModel.published()
+    fitted = file(named) if named else file(settings.model.folder) / RESPONSE_TIMES
+    if named or fitted.exists():
+        responses = load_responses(fitted, model)
     with complaints_about(settings.path):
         priced = None
         if settings.fleet is not None:
@@ -127,25 +129,20 @@ def load_assets(settings: ServiceSettings) -> Assets:
 
     match settings.traffic.kind:
         case "forecast":
-            traffic = LiveTraffic(network, calendar, model)
-        case "recorded" if settings.demo:
-            days = range(TRAINING_DAYS)  # later days are for tests alone
-            recording = harbour_traffic(shown).only(days)
-            hours = RUSH_HOURS if settings.invents else ()  # they are worth looking at
-            traffic = RecordedLive(network, calendar, model, recording, hours)
+            traffic = LiveTraffic(model)
+        case "recorded" if settings.demo:  # later days are for tests alone
+            traffic = RecordedLive(model, harbour_traffic(shown).only(range(TRAINING_DAYS)))
         case "recorded":
-            recording = RecordedTraffic.load(settings.file(settings.traffic.file), network)
-            traffic = RecordedLive(network, calendar, model, recording)
+            recording = RecordedTraffic.load(file(settings.traffic.file), network)
+            traffic = RecordedLive(model, recording)
         case _:
-            router = live_router(settings, network, calendar.time_zone)
-            traffic = RouterLive(network, calendar, model, router)
+            traffic = RouterLive.connect(settings, network, model)
     region = None
     if city.territories:
-        region = region_of(
-            settings.file(city.territories), network, depots, settings.file(city.depots)
-        )
+        region = region_of(file(city.territories), network, depots, file(city.depots))
+    by_name = {depot.name: depot for depot in depots}
     return Assets(
-        settings, name, network, depots, names, calendar, model, responses, policy, traffic, region
+        settings, name, network, by_name, names, calendar, model, responses, policy, traffic, region
     )
 
 

@@ -1,14 +1,13 @@
 """Traffic for calls that happen now: the forecast, a replayed recording, or a routing service."""
 
 import logging
-from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 import numpy as np
 
-from ideal_dispatch.context import Calendar, Context, Weather
+from ideal_dispatch.context import Context
 from ideal_dispatch.dispatch import Incident, Readiness, Situation, observe
 from ideal_dispatch.dispatch.answer import Reason
 from ideal_dispatch.dispatch.forecast_router import ForecastRouter
@@ -27,23 +26,27 @@ log = logging.getLogger(__name__)
 
 _PAST, _TO_COME = timedelta(hours=1), timedelta(minutes=10)  # of a replayed moment, at least
 _REPLAYED = ("recorded_traffic", "traffic is a recording of other days, replayed as if it were now")
-_THREADS = 64  # of questions to a router
-_MOST_OVERDUE = 48  # questions that still run although their calls were answered
+_THREADS = 64  # of questions to a router; one that hangs is asked no more than these
 _ROUTER_AWAY = "the router did not answer the last question; the forecast is used"
 
 
 @dataclass(frozen=True, slots=True)
 class TrafficQuery:
-    """What is asked for the way to a call: who could go, on the roads of ``network``.
+    """A call whose ways are asked for: who could go, on the roads of ``network``.
 
     ``alternatives`` says whether a depot's other route is wanted also where other depots have one.
     """
 
-    incident: Incident
-    ready: Readiness
-    weather: Weather
     network: RoadNetwork
+    incident: Incident
+    context: Context
+    ready: Readiness
     alternatives: bool = True
+
+    def put_to(self, source: TrafficSource) -> Situation:
+        """What the source says."""
+        about = self.network, self.incident, self.context, self.ready
+        return observe(source, *about, alternatives=self.alternatives)
 
 
 @dataclass(eq=False)
@@ -54,27 +57,19 @@ class LiveTraffic:
     traffic cannot be used. All may be asked from many threads.
     """
 
-    network: RoadNetwork
-    calendar: Calendar
     model: Model
     status: str = field(default="ready", init=False)
 
     def close(self) -> None:
         """Give up connections."""
 
-    def look(self, query: TrafficQuery, wait_s: float) -> Situation:
-        """The situation of a call, within so many seconds."""
+    def look(self, query: TrafficQuery, wait_s: float | None) -> Situation:
+        """The situation of a call, within so many seconds; with None no service is asked."""
         return self.forecast(query)
-
-    def follow(self, query: TrafficQuery) -> Situation:
-        """The situation of a running dispatch, looked at every second: no router is asked."""
-        return self.look(query, 0.0)
 
     def forecast(self, query: TrafficQuery, *why: Reason) -> Situation:
         """The situation by the model's own times; ``why`` these are used in another's place."""
-        context = self.calendar.context(query.incident.at, query.weather)
-        router = ForecastRouter(self.model, query.network, context)
-        situation = _observed(query, router, query.incident, context)
+        situation = query.put_to(ForecastRouter(self.model, query.network, query.context))
         return replace(situation, reasons=why or situation.reasons)
 
 
@@ -83,29 +78,22 @@ class RecordedLive(LiveTraffic):
     """A recording replayed against the service's clock, as if it happened now.
 
     The same time of day is looked for on one of its days, another one each day; where none has
-    it, all its hours take turns, and every answer says that it is a recording. With ``hours``,
-    pairs of local hours from and to, only these are replayed, and no answer says so: a show.
+    it, all its hours take turns.
     """
 
     recording: RecordedTraffic
-    hours: Sequence[tuple[int, int]] = ()
 
     def __post_init__(self) -> None:
-        self._router = RecordedRouter(self.recording)
-        self._windows: list[tuple[datetime, datetime]] = []
+        self._router, local = RecordedRouter(self.recording), self.recording.calendar.local
+        self._windows = []
         for stretch in self.recording.stretches:
             whole = self.recording.end(stretch) - stretch.start
-            first = self.calendar.local(stretch.start + min(_PAST, whole / 2))
-            last = self.calendar.local(stretch.start + max(whole - _TO_COME, 0.75 * whole))
-            midnight = first.replace(hour=0, minute=0, second=0)
-            for begin, end in self.hours or [(0, 48)]:
-                since = max(first, midnight + timedelta(hours=begin))
-                until = min(last, midnight + timedelta(hours=end))
-                self._windows += [(since, until)] if since < until else []
+            first, last = min(_PAST, whole / 2), max(whole - _TO_COME, 0.75 * whole)
+            self._windows.append((local(stretch.start + first), local(stretch.start + last)))
 
     def moment(self, now: datetime) -> datetime:
         """The recorded moment that stands for ``now``."""
-        local = self.calendar.local(now)
+        local = self.recording.calendar.local(now)
         same = [
             at for first, last in self._windows
             if first <= (at := datetime.combine(first, local.time(), first.tzinfo)) < last
@@ -116,19 +104,19 @@ class RecordedLive(LiveTraffic):
         turn %= sum((last - first for first, last in self._windows), timedelta())
         for first, last in self._windows:
             if turn < last - first:
-                return first + turn
+                break
             turn -= last - first
-        raise AssertionError("a turn is shorter than all of them")
+        return first + turn
 
-    def look(self, query: TrafficQuery, wait_s: float) -> Situation:
+    def look(self, query: TrafficQuery, wait_s: float | None) -> Situation:
         """What the recording's router says, by its own clock and weather."""
         at = self.moment(query.incident.at)
-        context = self.recording.context(at)
-        if any(value.known for value in query.weather):
-            context = self.calendar.context(at, query.weather)
-        router, incident = self._router.on(query.network), replace(query.incident, at=at)
-        situation = _observed(query, router, incident, context)
-        return replace(situation, reasons=() if self.hours else (_REPLAYED,))
+        context, weather = self.recording.context(at), query.context.weather
+        if any(value.known for value in weather):
+            context = self.recording.calendar.context(at, weather)
+        moved = replace(query, incident=replace(query.incident, at=at), context=context)
+        situation = moved.put_to(self._router.on(query.network))
+        return replace(situation, reasons=(_REPLAYED,))
 
 
 @dataclass(eq=False)
@@ -144,24 +132,45 @@ class RouterLive(LiveTraffic):
 
     def __post_init__(self) -> None:
         self._pool = ThreadPoolExecutor(_THREADS, "router")
-        self._overdue: set[Future[RouteQuote]] = set()
+
+    @classmethod
+    def connect(cls, settings: ServiceSettings, network: RoadNetwork, model: Model) -> "RouterLive":
+        """By a client of a routing service that asks once and not for long, or by a plug-in."""
+        from ideal_dispatch.outside_service import Patience
+
+        table, key, zone = settings.traffic, settings.router_key, settings.city.time_zone
+        if table.kind in ROUTERS:
+            patience = Patience(attempts=1, timeout_s=table.wait_s, deadline_s=table.wait_s)
+            rng = np.random.default_rng()  # pauses between tries, of which there is one
+            source: TrafficSource = connect_router(
+                table.kind, network, rng, url=table.url, key=key, ranges=table.ranges,
+                time_zone=zone, patience=patience,
+            )  # fmt: skip
+        else:
+            with complaints_about(settings.path):
+                source = load_router(
+                    table.kind, table.options, "traffic.kind", network=network, url=table.url,
+                    key=key, wait_s=table.wait_s, time_zone=zone, folder=settings.folder,
+                )  # fmt: skip
+        return cls(model, source)
 
     def close(self) -> None:
         """Give up connections; questions that hang are left behind."""
         self._pool.shutdown(wait=False, cancel_futures=True)
         getattr(self.source, "close", lambda: None)()
 
-    def look(self, query: TrafficQuery, wait_s: float) -> Situation:
+    def look(self, query: TrafficQuery, wait_s: float | None) -> Situation:
         """The router's situation, else the forecast's with the reason."""
+        if wait_s is None:
+            return self.forecast(query)
         code, status = "traffic_unavailable", _ROUTER_AWAY
         try:
             situation = self._asked(query, wait_s)
             self.status = "ready"
             return situation
-        except _ClosedRoadError as error:
-            code, why, status = "closed_road", str(error), "ready"
-        except UnreachableError as error:
-            why, status = str(error), "ready"  # that was an answer
+        except UnreachableError as error:  # that was an answer
+            why, status = str(error), "ready"
+            code = "closed_road" if query.network.closed else code
         except IdealError as error:
             why = without_secrets(str(error))
         except Exception as error:  # whatever a plug-in does, calls go on
@@ -170,13 +179,7 @@ class RouterLive(LiveTraffic):
         self.status = status
         return self.forecast(query, (code, f"{why}; the forecast is used"))
 
-    def follow(self, query: TrafficQuery) -> Situation:
-        """By the forecast: following would cost the router some requests each second."""
-        return self.forecast(query)
-
     def _asked(self, query: TrafficQuery, wait_s: float) -> Situation:
-        if len(self._overdue) > _MOST_OVERDUE:
-            raise TrafficServiceError("the router has not answered many questions; not asked again")
         asked = [query.ready.depots[number] for number in query.ready.asked]
         names = {depot.node: depot.name for depot in asked}
         where, at = query.incident.node, query.incident.at
@@ -188,24 +191,17 @@ class RouterLive(LiveTraffic):
         late = [name for node, name in names.items() if not futures[node].done()]
         if late:
             for future in futures.values():
-                if not future.cancel():
-                    self._overdue.add(future)
-                    future.add_done_callback(self._overdue.discard)
+                future.cancel()
             words = f"the router did not answer within {wait_s:.2g} s about {late[0]}"
             raise TrafficServiceError(words)
         for node, future in futures.items() if closed else ():
             error = future.exception()
             if isinstance(error, UnreachableError):  # it may have closed more than we did
                 words = f"the router finds no way around closed roads from {names[node]}"
-                raise _ClosedRoadError(words)
+                raise UnreachableError(words)
             if error is None and np.isin(future.result().path.edges, closed).any():
-                raise _ClosedRoadError(f"the router's way from {names[node]} is over a closed road")
-        context = self.calendar.context(at, query.weather)
-        return _observed(query, _Answers(futures), query.incident, context)
-
-
-class _ClosedRoadError(IdealError):
-    """A router's way drives over a closed road, or it finds none around."""
+                raise UnreachableError(f"the router's way from {names[node]} is over a closed road")
+        return query.put_to(_Answers(futures))
 
 
 class _Answers(dict[int, "Future[RouteQuote]"]):
@@ -213,31 +209,3 @@ class _Answers(dict[int, "Future[RouteQuote]"]):
 
     def quote(self, origin: int, destination: int, at: datetime) -> RouteQuote:
         return self[origin].result()
-
-
-def _observed(
-    query: TrafficQuery, source: TrafficSource, incident: Incident, context: Context
-) -> Situation:
-    """What the source says about a call; the incident may be of a replayed moment."""
-    return observe(
-        source, query.network, incident, context, query.ready, alternatives=query.alternatives
-    )
-
-
-def live_router(settings: ServiceSettings, network: RoadNetwork, time_zone: str) -> TrafficSource:
-    """A client of a routing service that asks once and not for long, or a plug-in."""
-    from ideal_dispatch.outside_service import Patience
-
-    table, key = settings.traffic, settings.router_key
-    patience = Patience(attempts=1, timeout_s=table.wait_s, deadline_s=table.wait_s)
-    rng = np.random.default_rng()  # pauses between tries, of which there is one
-    if table.kind in ROUTERS:
-        return connect_router(
-            table.kind, network, rng, url=table.url, key=key, ranges=table.ranges,
-            time_zone=time_zone, patience=patience,
-        )  # fmt: skip
-    with complaints_about(settings.path):
-        return load_router(
-            table.kind, table.options, "traffic.kind", network=network, url=table.url, key=key,
-            wait_s=table.wait_s, time_zone=time_zone, folder=settings.folder,
-        )  # fmt: skip

@@ -10,9 +10,9 @@ from typing import Any
 
 from ideal_dispatch.context import Weather
 from ideal_dispatch.dispatch import Incident, Readiness, Situation
-from ideal_dispatch.dispatch.arrival import UnitTraits, rolling, waiting
+from ideal_dispatch.dispatch.arrival import rolling, traits_of, waiting
 from ideal_dispatch.dispatch.candidate import drivable_s
-from ideal_dispatch.dispatch.path_pair import unshared_s
+from ideal_dispatch.dispatch.path_pair import together
 from ideal_dispatch.dispatch.priced_threshold import PricedThreshold
 from ideal_dispatch.dispatch.reassessment import (
     ARRIVED,
@@ -29,7 +29,6 @@ from ideal_dispatch.network import Depot
 from ideal_dispatch.service.clock import moment
 from ideal_dispatch.service.deciding.assets import Assets
 from ideal_dispatch.service.deciding.live_traffic import TrafficQuery
-from ideal_dispatch.service.deciding.roads import closed_by, without
 from ideal_dispatch.service.deciding.starts import UnitStarts, seen_fields
 from ideal_dispatch.service.messages import Closed, Followed, FollowedUnit
 from ideal_dispatch.service.requests import RecommendationRequest
@@ -66,7 +65,7 @@ class _Look:
 
     @cached_property
     def starts(self) -> UnitStarts:
-        place, closed = self.followed.location, closed_by(self.closures)
+        place, closed = self.followed.location, self.assets.roads(self.closures).closed
         return UnitStarts(self.assets, self.now, place, closed)
 
     def said(self, *remarks: ReasonCode) -> dict[str, Any]:
@@ -87,12 +86,15 @@ class _Look:
         rule = getattr(self.assets.policy, "threshold", None)
         curve = getattr(self.assets.policy, "curve", None)
         one, two = self._progress(first, situation, -1), LOST
-        together, cost = 0.0, 0.0
+        share, cost = 0.0, 0.0
         if second is not None and situation is not None:
             two = self._progress(second, situation, at, idle)
-            together = _together(situation, -1, at)
+            quotes = (situation.stations[-1].quote, situation.stations[at].quote)
+            drives = [(each.path, each.duration_s) for each in quotes if each is not None]
+            if len(drives) == 2:
+                share = together(situation.network, *drives[0], *drives[1])
             hour = situation.context.at.hour
-            cost = self._cost(rule, second.unit, away_s(one, two, together), hour)
+            cost = self._cost(rule, second.unit, away_s(one, two, share), hour)
         said = reassess(
             one,
             two,
@@ -102,7 +104,7 @@ class _Look:
             arrest_chance=getattr(rule, "arrest_chance", 1.0),
             by_price=getattr(rule, "recall", "") == "worth",
             last=None if followed.last is None else Reassessment(reasons=(), **followed.last),
-            together=together,
+            together=share,
         )
         reasons, starts = [*said.reasons, *remarks], list[dict[str, Any]]()
         network = self.assets.network
@@ -111,19 +113,18 @@ class _Look:
             if each is None:
                 continue
             unit, age_s, place = each.unit, each.unit.age_s(self.now), self._place(each)[0]
-            moves = each.state == "en_route" or (
-                idle and each is second and unit.status == "available"
-            )
-            if moves and age_s is not None and not self.starts.seen(unit):
+            roams = idle and each is second and unit.status == "available"
+            if (
+                (roams or each.state == "en_route")
+                and age_s is not None
+                and not self.starts.seen(unit)
+            ):
                 reasons.append(ReasonCode(code, {"minutes": round(age_s / 60.0)}))
-            lon, lat = (
-                float(of[place.node]) for of in (self.assets.network.lon, self.assets.network.lat)
-            )
+            lon, lat = (float(of[place.node]) for of in (network.lon, network.lat))
             home = {"lon": lon, "lat": lat, "on_road": False, "age_s": None}
             start = seen_fields(unit, self.now) if place.on_road else home
-            starts.append(
-                {"unit": unit.id, "depot": unit.depot, "state": each.state, "start": start}
-            )
+            about = {"unit": unit.id, "depot": unit.depot, "state": each.state}
+            starts.append({**about, "start": start})
         said = replace(said, reasons=tuple(reasons))
         goes = None if second is None else {"unit": second.unit.id, "depot": second.unit.depot}
         return {"said": {**asdict(said), "reason": said.reason, "second": goes}, "starts": starts}
@@ -155,10 +156,11 @@ class _Look:
         node = assets.network.snap(place.lon, place.lat, assets.settings.city.snap_limit_m).node
         incident = Incident(self.followed.call_id, node, moment(self.now))
         ready = Readiness((*starts, self._place(self.followed.first)[0]), (*free, 1))
-        network = without(assets.network, self.starts.closed)
-        query = TrafficQuery(incident, ready, self.weather, network, alternatives=False)
+        network = assets.roads(self.closures)
+        context = assets.calendar.context(incident.at, self.weather)
+        query = TrafficQuery(network, incident, context, ready, alternatives=False)
         try:
-            situation = assets.traffic.follow(query)
+            situation = assets.traffic.look(query, None)
         except NoRouteError:
             return None
         total_s = sum(one["forecast_s"] for one in traffic.values())
@@ -188,12 +190,7 @@ class _Look:
         if situation is None or station is None or station.quote is None or one.state == "lost":
             return LOST
         drive_s = drivable_s(situation.network, station.quote.path, station.quote.duration_s)
-        traits = UnitTraits(
-            station=one.unit.depot, hour=situation.context.at.hour,
-            kind=one.unit.kind or station.depot.kind, on_road=station.depot.on_road,
-            quoted=situation.forecast is None,
-        )  # fmt: skip
-        model = self.assets.responses
+        traits, model = traits_of(situation, at), self.assets.responses
         if one.state == "en_route":
             arrival = rolling(model, drive_s, self._place(one)[1], **traits)
         else:
@@ -216,13 +213,3 @@ class _Look:
             return 0.0
         share = hold_s / followed.hold_s
         return followed.cost_lives * share if math.isfinite(share) else 0.0
-
-
-def _together(situation: Situation, first: int, second: int) -> float:
-    """The share of both drives on the same roads."""
-    one, two = (situation.stations[n].quote for n in (first, second))
-    if one is None or two is None:
-        return 0.0
-    total_s = one.duration_s + two.duration_s
-    alone_s = unshared_s(situation.network, one.path, one.duration_s, two.path, two.duration_s)
-    return min(max(1.0 - alone_s / total_s, 0.0), 1.0) if total_s > 0.0 else 1.0

@@ -1,9 +1,8 @@
 """Where the ambulances of a call start: at their depots, or on the road where they were seen."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 
 import numpy as np
 
@@ -30,7 +29,7 @@ class NoAdviceError(IdealError):
         self.code = code
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class UnitStarts:
     """Turns units into starts, for a call at a ``location`` or for any.
 
@@ -40,12 +39,8 @@ class UnitStarts:
     assets: Assets
     now: int
     location: Location | None = None
-    closed: frozenset[int] = frozenset()
+    closed: Collection[int] = ()
     reasons: list[Reason] = field(default_factory=list)
-
-    @cached_property
-    def _depots(self) -> dict[str, Depot]:
-        return {depot.name: depot for depot in self.assets.depots}
 
     def read(self, call: RecommendationRequest, units: Sequence[Unit]) -> tuple[Readiness, bool]:
         """Who could go to a call, and whether a unit is assumed to be the primary of the CAD.
@@ -54,29 +49,39 @@ class UnitStarts:
         first, then those that the call holds. Then come units on the road, the nearest first, and
         the primary where it does not leave from its depot.
         """
-        now, most = self.now, self.assets.settings.units.candidates
+        now, most, call_id = self.now, self.assets.settings.units.candidates, call.call_id
         received_at = now if call.received_at is None else micros(call.received_at)
         first, sent_from = self._named(call, units)
-        here: dict[str, list[Unit]] = {name: [] for name in self._depots}
+        depots = self.assets.depots
+        here: dict[str, list[Unit]] = {name: [] for name in depots}
         road, stale, unknown, held = list[Unit](), list[Unit](), list[Unit](), dict[str, str]()
 
         def order(unit: Unit) -> tuple[bool, bool, str]:
-            return unit.status == "available", unit.promised_to != call.call_id, unit.id
+            return unit.status == "available", unit.promised_to != call_id, unit.id
 
         for unit in sorted(units, key=order):
             if unit is first or not unit.free:
                 continue
             if unit.depot not in here:
                 unknown.append(unit)
-            elif unit.held_by_other(call.call_id, now):
+            elif unit.held_by_other(call_id, now):
                 held[unit.depot] = unit.promised_to or ""
             elif self.seen(unit):
                 road.append(unit)
             else:
                 here[unit.depot].append(unit)
                 stale += [unit] if unit.status == "available" and unit.seen_at is not None else []
-        if sent_from is not None:
-            first = self._assumed(call, received_at, here[sent_from])
+        if sent_from is not None and call.primary is not None:  # the CAD names a depot alone
+            named, free = call.primary.unit, here[sent_from]
+            # a count that is newer than the call does not include the primary any more
+            old = [one for one in free if not one.anonymous or one.told_at < received_at]
+            known = [one for one in old if (one.promise, one.promised_to) == ("sent", call_id)]
+            first = next(iter(known or old), None)
+            if first is not None or named is not None or not free:
+                why = "the call names no unit" if named is None else f"unit {named} is not known"
+                who = f"one of {sent_from}" if first is None else first.id
+                self.reasons.append(("units_assumed", f"primary: {why}; {who} is taken to go"))
+            here[sent_from] = [one for one in free if one is not first]
 
         lon, lat = np.array([(one.lon, one.lat) for one in road], float).reshape(-1, 2).T
         place = np.array([[call.location.lon], [call.location.lat]])
@@ -86,13 +91,16 @@ class UnitStarts:
         for unit, start in snapped:
             here[unit.depot] += [unit] if start is None else []
         kinds = {name: each[0].kind for name, each in here.items() if each}
-        starts = [replace(one, kind=kinds.get(one.name) or one.kind) for one in self.assets.depots]
+        starts = [
+            replace(one, kind=kinds.get(one.name) or one.kind)
+            for one in self.assets.depots.values()
+        ]
         starts += [start for _, start in snapped if start is not None]
         going = [*here.values(), *([unit] for unit, start in snapped if start is not None)]
 
         sent, since, driven_s = None, received_at, 0.0
         if first is not None:
-            on_call = first.call_id in (None, call.call_id)
+            on_call = first.call_id in (None, call_id)
             rolling = first.status == "en_route" and on_call
             if first.status == "dispatched" and on_call:
                 since = first.since
@@ -123,7 +131,7 @@ class UnitStarts:
         ]  # fmt: skip
         if promised:
             self.reasons.append(("last_unit_promised", "; ".join(promised)))
-        named = "" if call.primary is None else call.primary.unit or ""
+        sent_unit = "" if call.primary is None else call.primary.unit or ""
         return Readiness(
             starts,
             [len(each) for each in going],
@@ -131,7 +139,7 @@ class UnitStarts:
             sent_ago_s=0.0 if sent is None else max(now - since, 0) / 1e6,
             elsewhere=Counter(unit.depot for unit in road[most:]),
             driven_s=driven_s,
-            sent_unit=named if first is None else first.id,
+            sent_unit=sent_unit if first is None else first.id,
             ids=[[unit.id for unit in each] for each in going],
         ), sent_from is not None and first is not None
 
@@ -165,32 +173,13 @@ class UnitStarts:
             words = f"{first.id} goes to this call: call {first.promised_to} loses it"
             self.reasons.append(("unit_promised", words))
         if first.call_id not in (None, call_id):
-            words = f"{first.id} is reported {doing} for call {first.call_id}; it is not taken to be"
-            self.reasons.append(("other_call", f"{words} on its way to this one"))
+            words = f"{first.id} is reported {doing} for call {first.call_id}"
+            words += "; it is not taken to be on its way to this one"
+            self.reasons.append(("other_call", words))
         elif first.status in (*THERE, "out_of_service"):
             words = f"{first.id} is reported {doing}; it is taken to leave for this call now"
             self.reasons.append(("primary_busy", words))
         return first, None
-
-    def _assumed(
-        self, call: RecommendationRequest, received_at: int, here: list[Unit]
-    ) -> Unit | None:
-        """The free unit of a depot that is taken to go: the first, or that of an earlier advice.
-
-        A count that is newer than the call does not include the primary any more.
-        """
-        assert call.primary is not None
-        named = call.primary
-        old = [one for one in here if not one.anonymous or one.told_at < received_at]
-        sent = [one for one in old if (one.promised_to, one.promise) == (call.call_id, "sent")]
-        unit = next(iter(sent or old), None)
-        if unit is not None:
-            here.remove(unit)
-        if unit is not None or named.unit is not None or not here:
-            why = f"unit {named.unit} is not known" if named.unit else "the call names no unit"
-            who = f"one of {named.depot}" if unit is None else unit.id
-            self.reasons.append(("units_assumed", f"primary: {why}; {who} is taken to go"))
-        return unit
 
     def seen(self, unit: Unit) -> bool:
         """Whether a unit was seen on the road lately.
@@ -198,7 +187,7 @@ class UnitStarts:
         One at its station is there whatever its receiver says, and so is one that was sent and
         was seen there.
         """
-        age_s, depot = unit.age_s(self.now), self._depots.get(unit.depot)
+        age_s, depot = unit.age_s(self.now), self.assets.depots.get(unit.depot)
         stale_s = self.assets.settings.units.position_stale_s
         if unit.status == "at_station" or age_s is None or age_s > stale_s:
             return False
@@ -222,11 +211,10 @@ class UnitStarts:
             start = self._snapped(unit)
         if start is not None:
             began = max(unit.seen_at or 0, unit.since)
-        elif (home := self._depots.get(unit.depot)) is not None:
+        elif (home := self.assets.depots.get(unit.depot)) is not None:
             start = Depot(unit.id, home.node, kind=unit.kind or home.kind, home=home.name)
         else:
-            words = f"{unit.id}: no depot is called {unit.depot!r}"
-            raise NoAdviceError("unknown_depot", words)
+            raise NoAdviceError("unknown_depot", f"{unit.id}: no depot is called {unit.depot!r}")
         driven_s = max(self.now - began, 0) / 1e6 if rolling else 0.0
         return replace(start, rolling=rolling), driven_s
 

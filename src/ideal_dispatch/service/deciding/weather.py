@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 
 from ideal_dispatch.context import WEATHER_VARIABLES, Weather
 from ideal_dispatch.context.weather import FirstKnown, WeatherProvider
+from ideal_dispatch.dispatch.answer import Reason
 from ideal_dispatch.errors import IdealError
 from ideal_dispatch.plugins import WEATHER, load_plugin
 from ideal_dispatch.service.clock import moment
@@ -65,7 +66,12 @@ class WeatherPoll:
         dated = {name: age for name, age in ages.items() if age is not None}
         limit = timedelta(seconds=self._stale_s)
         fresh = {name: getattr(latest, name) for name, age in dated.items() if abs(age) <= limit}
-        return KnownWeather(Weather(**fresh), self.problem, len(fresh) < len(dated))
+        doubts = list[Reason]()
+        if len(fresh) < len(dated):
+            doubts.append(("weather_stale", "weather values too old to use are left out"))
+        if self.problem:
+            doubts.append(("weather_unavailable", f"weather: {self.problem}"))
+        return KnownWeather(Weather(**fresh), tuple(doubts))
 
 
 def oldest_s(weather: Weather, at: datetime) -> float | None:

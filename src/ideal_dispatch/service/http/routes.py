@@ -314,7 +314,7 @@ async def city(service: Serving, reader: Reader) -> Json:
 @desk.get("/v1/network.geojson", **_content("application/geo+json"))
 async def network(request: Request, service: Serving, reader: Reader) -> Response:
     """The roads, for a map without internet."""
-    tag = f'"{service.facts.checksums["network"]}"'
+    tag = f'"{service.engine.checksums["network"]}"'
     headers = {"ETag": tag, "Cache-Control": "private, no-cache", "Vary": "Accept-Encoding"}
     if request.headers.get("if-none-match") == tag:
         return Response(status_code=304, headers=headers)

@@ -226,7 +226,12 @@ def test_with_a_fleet_a_second_must_save_more_than_its_absence_costs(city: Small
 
 def test_remarks_come_by_how_serious_they_are(city: SmallCity) -> None:
     adviser = city.adviser(traffic={"kind": "forecast"})
-    made = asked(adviser, city, KnownWeather(problem="no answer"), primary={"depot": "D0"})
+    made = asked(
+        adviser,
+        city,
+        KnownWeather(doubts=(("weather_unavailable", "no answer"),)),
+        primary={"depot": "D0"},
+    )
     assert [one["standing"] for one in made.fields["degraded"]] == [False, False, True]
     found = codes(made)
     assert found[:2] == ["unusual_context", "weather_unavailable"]
@@ -238,13 +243,13 @@ def test_weather_of_the_call_comes_before_our_own(city: SmallCity) -> None:
     seen: list[Weather] = []
     look = adviser.assets.traffic.look
 
-    def watching(query: TrafficQuery, wait_s: float) -> Situation:
-        seen.append(query.weather)
+    def watching(query: TrafficQuery, wait_s: float | None) -> Situation:
+        seen.append(query.context.weather)
         return look(query, wait_s)
 
     adviser.assets.traffic.look = watching  # type: ignore[method-assign]
     own = Weather(WeatherValue(30.0, "s", "", moment(NOW - 300 * SECOND)))
-    known = KnownWeather(own, "no answer", stale=True)
+    known = KnownWeather(own, (("weather_stale", "?"), ("weather_unavailable", "?")))
     made = asked(adviser, city, known, context={"weather": {"rainfall_mm": 12.5}})
     assert (seen[0].temperature_c.value, seen[0].rainfall_mm.value) == (30.0, 12.5)
     assert seen[0].rainfall_mm.source == "request"
@@ -261,7 +266,7 @@ def test_a_surprise_becomes_no_advice(adviser: Adviser, city: SmallCity) -> None
     class Broken:
         status = "ready"
 
-        def look(self, query: TrafficQuery, wait_s: float) -> Situation:
+        def look(self, query: TrafficQuery, wait_s: float | None) -> Situation:
             raise ZeroDivisionError
 
     broken = Adviser(replace(adviser.assets, traffic=Broken()))  # type: ignore[arg-type]

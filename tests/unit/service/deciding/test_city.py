@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from ideal_dispatch import RoadNetwork
 from ideal_dispatch.context import Weather, WeatherValue
 from ideal_dispatch.context.weather import OutdatedWeatherError
 from ideal_dispatch.errors import InputError, TrafficServiceError
@@ -18,9 +17,7 @@ from ideal_dispatch.service import closures
 from ideal_dispatch.service.clock import SECOND, micros, moment
 from ideal_dispatch.service.closures import ClosureLayer
 from ideal_dispatch.service.deciding.assets import load_assets
-from ideal_dispatch.service.deciding.city import CityView
 from ideal_dispatch.service.deciding.engine import Engine
-from ideal_dispatch.service.deciding.roads import closed_by, without
 from ideal_dispatch.service.deciding.weather import WeatherPoll, oldest_s
 from ideal_dispatch.service.errors import ClosesTooMuchError
 from ideal_dispatch.service.messages import Closed, KnownWeather
@@ -28,13 +25,12 @@ from tests.unit.service.deciding.conftest import DEPOTS, NOW, SmallCity
 
 
 @pytest.fixture(scope="module")
-def view(city: SmallCity) -> CityView:
-    return CityView(load_assets(city.settings()))
+def view(city: SmallCity) -> Engine:
+    return Engine.load(city.settings())
 
 
-def test_facts_and_roads(view: CityView, city: SmallCity) -> None:
+def test_facts_and_roads(view: Engine, city: SmallCity) -> None:
     assert tuple(view.depots) == DEPOTS
-    assert view.name == "Gridtown"
     roads = json.loads(gzip.decompress(view.road_map()))
     edges = [edge for one in roads["features"] for edge in one["properties"]["edges"]]
     assert sorted(edges) == list(range(city.network.num_edges))
@@ -64,7 +60,7 @@ def test_a_closure_has_a_bounded_number_of_edges(
         ClosureLayer(city.network).draw("edges", [3, 5], whole_city=False)
 
 
-def test_cover_falls_with_units_and_with_open_roads(view: CityView, city: SmallCity) -> None:
+def test_cover_falls_with_units_and_with_open_roads(view: Engine, city: SmallCity) -> None:
     assert view.cover((), (), NOW) is None
     whole = view.cover(city.fleet, (), NOW)
     one = view.cover(city.fleet[:1], (), NOW)
@@ -80,7 +76,7 @@ def test_cover_falls_with_units_and_with_open_roads(view: CityView, city: SmallC
     assert view.cover((city.unit(depot="D7"),), (), NOW) is None
 
 
-def test_invented_calls_can_be_asked(view: CityView, city: SmallCity) -> None:
+def test_invented_calls_can_be_asked(view: Engine, city: SmallCity) -> None:
     adviser = city.adviser()
     named = 0
     for number in range(20):
@@ -92,11 +88,12 @@ def test_invented_calls_can_be_asked(view: CityView, city: SmallCity) -> None:
     assert named > 10
 
 
-def test_the_open_network_is_made_once_for_the_same_closures(grid: RoadNetwork) -> None:
-    assert without(grid, closed_by(())) is grid
-    made = without(grid, closed_by((Closed("a", "", (3,)), Closed("b", "", (3, 5)))))
+def test_the_open_network_is_made_once_for_the_same_closures(view: Engine) -> None:
+    assets = view.assets
+    assert assets.roads(()) is assets.network
+    made = assets.roads((Closed("a", "", (3,)), Closed("b", "", (3, 5))))
     assert made.closed == (3, 5)
-    assert without(grid, closed_by((Closed("c", "", (5, 3)),))) is made
+    assert assets.roads((Closed("c", "", (5, 3)),)) is made
 
 
 # --- the engine ---------------------------------------------------------------------
@@ -158,7 +155,7 @@ def test_what_was_known_stays_known_until_it_is_stale() -> None:
     poll.refresh(NOW)
     known = poll.known(NOW)
     assert (known.weather.temperature_c.value, known.weather.rainfall_mm.value) == (30.0, 2.0)
-    assert (oldest_s(known.weather, moment(NOW)), known.stale) == (300.0, False)
+    assert (oldest_s(known.weather, moment(NOW)), known.doubts) == (300.0, ())
     for error in (
         TrafficServiceError("away"),
         RuntimeError("?"),
@@ -167,10 +164,11 @@ def test_what_was_known_stays_known_until_it_is_stale() -> None:
         provider.next = error
         poll.refresh(NOW)
         assert poll.known(NOW).weather == known.weather
-        assert poll.known(NOW).problem
+        assert [code for code, _ in poll.known(NOW).doubts] == ["weather_unavailable"]
     later = poll.known(NOW + 400 * SECOND)
     assert not later.weather.temperature_c.known
-    assert (later.weather.rainfall_mm.value, later.stale) == (2.0, True)
+    assert later.weather.rainfall_mm.value == 2.0
+    assert "weather_stale" in [code for code, _ in later.doubts]
 
 
 def test_without_a_source_the_weather_is_not_known() -> None:

@@ -136,8 +136,7 @@ def test_arrivals_are_those_of_the_advice(city: SmallCity) -> None:
 
 def test_following_takes_the_router_s_times_at_the_call(assets: Assets, city: SmallCity) -> None:
     """Each unit has its own ratio, one that the router was not asked about that of both."""
-    live = assets.traffic
-    routed = RouterLive(live.network, live.calendar, live.model, Unasked())
+    routed = RouterLive(assets.model, Unasked())
     own = replace(assets, traffic=routed)
     traffic = {
         "A1": {"router_s": 300.0, "forecast_s": 100.0},

@@ -21,7 +21,7 @@ class Reader:
     def __init__(self, city: SmallCity) -> None:
         self.city, self.codes, self.assumed = city, list[str](), False
         settings = city.settings(units={"candidates": 3, "position_stale_s": 120.0})
-        self.assets = replace(load_assets(settings), depots=depots(2))
+        self.assets = replace(load_assets(settings), depots={one.name: one for one in depots(2)})
 
     def __call__(self, *units: Unit, closed: tuple[int, ...] = (), **call: Any) -> Readiness:
         asked = self.city.call(**call)
