@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from ideal_dispatch.arrays import FloatArray
+from ideal_dispatch.network import Depot
 from ideal_dispatch.network.road_class import ROAD_CLASSES
 from ideal_dispatch.service.clock import moment
 from ideal_dispatch.service.deciding.adviser import Adviser
@@ -62,19 +63,18 @@ class Engine:
         """
         from ideal_dispatch.gap.warm_up import warm_up
 
-        now = round(time.time() * 1e6)
-        ids = [(f"{name} #1", name) for name in self.depots]
-        units = tuple(Unit(*each, "at_station", now, now, now) for each in ids)
-        call = RecommendationRequest.model_validate(self.invented_call(0, now))
-        due = time.monotonic() + _PATIENCE_S
-        made = self.adviser.advise(call, Picture(now, units), KnownWeather(), due)
-        if made.decision == "no_advice":
-            log.error("the rehearsal gives no advice: %s", made.fields["headline"])
-        self.ready = True
+        now, due = round(time.time() * 1e6), time.monotonic() + _PATIENCE_S
+        units = [Unit(f"{name} #1", name, "at_station", now, now, now) for name in self.depots]
         try:
+            call = RecommendationRequest.model_validate(self.invented_call(0, now))
+            made = self.adviser.advise(call, Picture(now, tuple(units)), KnownWeather(), due)
+            if made.decision == "no_advice":
+                log.error("the rehearsal gives no advice: %s", made.fields["headline"])
+            self.ready = True
             warm_up()  # kernels that only some calls need
         except Exception:
             log.exception("kernels cannot be compiled")
+            self.ready = True
 
     def close(self) -> None:
         """Give up connections."""
@@ -85,16 +85,13 @@ class Engine:
         network = self.assets.network
         streets: dict[bytes, dict[str, Any]] = {}
         for edge in range(network.num_edges):
-            line = network.polyline(edge)
-            properties = {
-                "name": network.name[edge],
-                "road_class": ROAD_CLASSES[network.road_class[edge]],
-                "edges": [],
-            }
-            geometry = {"type": "LineString", "coordinates": line.round(6).tolist()}
-            street = {"type": "Feature", "properties": properties, "geometry": geometry}
-            known = streets.setdefault(min(line.tobytes(), line[::-1].tobytes()), street)
-            known["properties"]["edges"].append(edge)
+            line, road_class = network.polyline(edge), ROAD_CLASSES[network.road_class[edge]]
+            key = min(line.tobytes(), line[::-1].tobytes())
+            if key not in streets:
+                about = {"name": network.name[edge], "road_class": road_class, "edges": []}
+                shape = {"type": "LineString", "coordinates": line.round(6).tolist()}
+                streets[key] = {"type": "Feature", "properties": about, "geometry": shape}
+            streets[key]["properties"]["edges"].append(edge)
         document = {"type": "FeatureCollection", "features": list(streets.values())}
         text = json.dumps(document, separators=(",", ":"), ensure_ascii=False)
         return gzip.compress(text.encode(), 6, mtime=0)
@@ -108,15 +105,14 @@ class Engine:
         a unit could reach if no road were closed; None where closures cut off so many. None where
         there are no units.
         """
-        starts = []
+        units, starts, times_s = UnitStarts(self.assets, now), list[Depot](), self._usual_times_s
         for unit in free:
             with suppress(NoAdviceError):  # its depot is not known
-                starts.append(UnitStarts(self.assets, now).place(unit)[0])
+                starts.append(units.place(unit)[0])
         if not starts:
             return None
-        network, times_s = self.assets.network, self._usual_times_s
-        drive_s = self.assets.roads(closures).distances(times_s, starts)
-        drive_s = np.sort(drive_s[np.isfinite(network.distances(times_s, starts))])
+        reached = np.isfinite(self.assets.network.distances(times_s, starts))
+        drive_s = np.sort(self.assets.roads(closures).distances(times_s, starts)[reached])
         within_s = [float(drive_s[math.ceil(share * drive_s.size) - 1]) for share in (0.5, 0.9)]
         median_s, p90_s = (limit_s if math.isfinite(limit_s) else None for limit_s in within_s)
         return {"median_s": median_s, "p90_s": p90_s}

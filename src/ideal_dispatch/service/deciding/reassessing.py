@@ -108,17 +108,13 @@ class _Look:
         )
         reasons, starts = [*said.reasons, *remarks], list[dict[str, Any]]()
         network = self.assets.network
-        codes = "first_not_seen", "other_not_seen" if idle else "second_not_seen"
-        for code, each in zip(codes, (first, second), strict=True):
+        other = "other_not_seen" if idle else "second_not_seen"
+        for code, each, roams in (("first_not_seen", first, False), (other, second, idle)):
             if each is None:
                 continue
             unit, age_s, place = each.unit, each.unit.age_s(self.now), self._place(each)[0]
-            roams = idle and each is second and unit.status == "available"
-            if (
-                (roams or each.state == "en_route")
-                and age_s is not None
-                and not self.starts.seen(unit)
-            ):
+            moves = each.state == "en_route" or (roams and unit.status == "available")
+            if moves and age_s is not None and not self.starts.seen(unit):
                 reasons.append(ReasonCode(code, {"minutes": round(age_s / 60.0)}))
             lon, lat = (float(of[place.node]) for of in (network.lon, network.lat))
             home = {"lon": lon, "lat": lat, "on_road": False, "age_s": None}

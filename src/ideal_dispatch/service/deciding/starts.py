@@ -91,10 +91,7 @@ class UnitStarts:
         for unit, start in snapped:
             here[unit.depot] += [unit] if start is None else []
         kinds = {name: each[0].kind for name, each in here.items() if each}
-        starts = [
-            replace(one, kind=kinds.get(one.name) or one.kind)
-            for one in self.assets.depots.values()
-        ]
+        starts = [replace(one, kind=kinds.get(name) or one.kind) for name, one in depots.items()]
         starts += [start for _, start in snapped if start is not None]
         going = [*here.values(), *([unit] for unit, start in snapped if start is not None)]
 

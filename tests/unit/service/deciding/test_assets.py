@@ -21,7 +21,7 @@ OWN = replace(ResponseModel.published(), source="a log", slack_s=20.0)
 
 def test_a_depot_that_no_request_could_name_is_refused(city: SmallCity) -> None:
     rows = (city.folder / "depots.csv").read_text()
-    for name in ("D" * 201, "D\0"):
+    for name in ("D" * 201, "D\0", "D\u202e1"):
         (city.folder / "name.csv").write_text(rows.replace("D0,", f"{name},"))
         with pytest.raises(InputError, match="its name cannot be used"):
             load_assets(city.settings(city={"depots": "name.csv"}))
