@@ -166,6 +166,17 @@ def test_advice_is_for_now(advise: Advise, ago_s: float, code: str) -> None:
     assert code in codes(advise(ago_s=ago_s))
 
 
+def test_a_call_that_does_not_say_when_it_came_was_received_now(
+    adviser: Adviser, city: SmallCity
+) -> None:
+    call = city.call(primary={"unit": "D0-1"}).model_copy(update={"received_at": None})
+    made = adviser.advise(call, Picture(NOW, city.fleet), NOTHING, time.monotonic() + 60.0)
+    told = asked(adviser, city, primary={"unit": "D0-1"})
+    earlier = asked(adviser, city, primary={"unit": "D0-1"}, ago_s=300.0)
+    arrives = [one.fields["primary"]["arrival"] for one in (made, told, earlier)]
+    assert arrives[0] == arrives[1] != arrives[2]
+
+
 def test_an_uncertain_location_is_said(advise: Advise, city: SmallCity) -> None:
     place = city.place(SCENE).model_copy(update={"accuracy_m": 2000.0})
     call = city.call().model_copy(update={"location": place})

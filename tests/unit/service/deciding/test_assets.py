@@ -29,6 +29,14 @@ def test_a_depot_that_no_request_could_name_is_refused(city: SmallCity) -> None:
     load_assets(city.settings(city={"depots": "name.csv"}))
 
 
+def test_a_recording_that_cannot_be_read_is_refused_at_the_start(city: SmallCity) -> None:
+    (city.folder / "bad.traffic").write_bytes(b"no recording")
+    for name in ("bad.traffic", "none.traffic"):
+        with pytest.raises(IdealError, match=name) as refused:
+            load_assets(city.settings(traffic={"file": name}))
+        assert "\n" not in str(refused.value)
+
+
 def test_gains_of_replays_are_no_response_times(city: SmallCity) -> None:
     GAIN.save(city.folder / "gain.json")
     with pytest.raises(IdealError, match="gain.json: .*ideal races") as refused:
