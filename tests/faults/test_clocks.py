@@ -124,7 +124,7 @@ def test_summer_time(town: Town) -> None:
             units = tuple(Unit(d, d, "at_station", us, us, us) for d in ("D0", "D1"))
             for received in (now, now.astimezone(zone)):
                 body = town.call("dst", received_at=received.isoformat())
-                call = RecommendationRequest.model_validate(body).call()
+                call = RecommendationRequest.model_validate(body)
                 made = client.service.engine.adviser.advise(
                     call, Picture(us, units), KnownWeather(), time.monotonic() + 60.0
                 )

@@ -138,10 +138,9 @@ def _check(settings: "ServiceSettings") -> None:
     rule, words = getattr(assets.policy, "threshold", None), "no threshold"
     if rule is not None:
         words = f"for a drive of 8 min, {rule.words(480.0, len(assets.depots))}"
-    assets.traffic.prepare()
     facts = {
         "city": f"{assets.name}, {assets.network!r}",
-        "depots": ", ".join(depot.name for depot in assets.depots),
+        "depots": ", ".join(assets.depots),
         "model": assets.model.checksum,
         "policy": f"{assets.policy.name}: {words}",
     }

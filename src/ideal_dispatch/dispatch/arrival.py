@@ -137,6 +137,15 @@ def rolling(
     return Arrival(model.of(drive_s, rolling=True, **traits).after(driven_s))
 
 
+def traits_of(situation: Situation, station: int) -> UnitTraits:
+    """What a model is asked about the units of a station."""
+    depot = situation.stations[station].depot
+    return UnitTraits(
+        station=depot.home or depot.name, hour=situation.context.at.hour, kind=depot.kind,
+        on_road=depot.on_road, quoted=situation.forecast is None,
+    )  # fmt: skip
+
+
 def arrival_of(
     situation: Situation, station: int, drive_s: float, model: ResponseModel, *, first: bool = False
 ) -> Arrival:
@@ -144,13 +153,9 @@ def arrival_of(
 
     ``first`` means the primary: if it was sent already, time has passed for it.
     """
-    depot = situation.stations[station].depot
-    traits = UnitTraits(
-        station=depot.home or depot.name, hour=situation.context.at.hour, kind=depot.kind,
-        on_road=depot.on_road, quoted=situation.forecast is None,
-    )  # fmt: skip
+    traits = traits_of(situation, station)
     if not first or situation.sent is None:
         return waiting(model, drive_s, **traits)
-    if depot.rolling:
+    if situation.stations[station].depot.rolling:
         return rolling(model, drive_s, situation.driven_s, **traits)
     return waiting(model, drive_s, situation.sent_ago_s, **traits)

@@ -49,6 +49,17 @@ def unshared_s(
     return total
 
 
+def together(
+    network: RoadNetwork, first: Path, first_s: float, second: Path, second_s: float
+) -> float:
+    """The share of both drives that is on the same roads; 1 where neither takes any time."""
+    driving_s = first_s + second_s
+    if driving_s <= 0.0:
+        return 1.0
+    alone_s = unshared_s(network, first, first_s, second, second_s)
+    return min(max(1.0 - alone_s / driving_s, 0.0), 1.0)
+
+
 def longest_roads(network: RoadNetwork, path: Path, apart_from: Path | None = None) -> list[str]:
     """The longest named roads of a path, in driving order; what another path drives is left out."""
     left_out = set() if apart_from is None else set(apart_from.edges.tolist())

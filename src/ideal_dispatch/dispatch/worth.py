@@ -14,7 +14,7 @@ from ideal_dispatch.dispatch.expected_gain import (
     expected_positive_part_s,
     positive_probability,
 )
-from ideal_dispatch.dispatch.path_pair import unshared_s
+from ideal_dispatch.dispatch.path_pair import together, unshared_s
 from ideal_dispatch.dispatch.situation import Situation
 from ideal_dispatch.dispatch.survival import SurvivalCurve
 from ideal_dispatch.errors import FileFormatError
@@ -121,11 +121,10 @@ def worth_of(
             positive_probability(mean_s, spread_s),
             float(curve.slope_per_s(first.drive_s) * gain_s),
         )  # fmt: skip
-    driving_s = first.drive_s + second.drive_s
-    together = 1.0 - float(features.unshared_s) / driving_s if driving_s > 0.0 else 1.0
     one = arrival_of(situation, first.assignment.station, first.drive_s, gain, first=True)
     other = arrival_of(situation, second.assignment.station, second.drive_s, gain)
-    pair = ResponsePair(one.time, other.time, min(max(together, 0.0), 1.0))
+    drives = first.path, first.drive_s, second.path, second.drive_s
+    pair = ResponsePair(one.time, other.time, together(situation.network, *drives))
     survival_gain = pair.survival_gain(lambda later_s: curve.probability(ago_s + later_s))
     return Worth(
         second, features, one.expected_s - other.expected_s,

@@ -7,12 +7,14 @@ from dataclasses import replace
 from typing import Any
 
 from ideal_dispatch.errors import IdealError, InputError
+from ideal_dispatch.network import RoadNetwork
+from ideal_dispatch.network.closing import closed_edges
 from ideal_dispatch.service.clock import SECOND, moment_text
-from ideal_dispatch.service.deciding.city import CityView
 from ideal_dispatch.service.errors import ClosesTooMuchError
 from ideal_dispatch.service.messages import Closed
 from ideal_dispatch.service.record.rows import ClosureRow, canonical
 from ideal_dispatch.service.record.transaction import Transaction
+from ideal_dispatch.service.requests import MOST_CLOSED
 
 log = logging.getLogger(__name__)
 
@@ -26,13 +28,18 @@ WHOLE_CITY = 0.2
 class ClosureLayer:
     """Which edges closures close in one worker's network, worked out once for each."""
 
-    def __init__(self, city: CityView) -> None:
-        self._city, self._edges = city, dict[str, tuple[int, ...]]()
+    def __init__(self, network: RoadNetwork) -> None:
+        self._network, self._edges = network, dict[str, tuple[int, ...]]()
 
     def draw(self, kind: str, drawn: Sequence[Any], whole_city: bool) -> tuple[int, ...]:
         """The edges that a new closure closes, or why it is refused."""
-        edges = tuple(self._city.closed_edges(kind, drawn))
-        share = len(set(edges)) / self._city.edges
+        edges = tuple(closed_edges(self._network, kind, drawn))
+        if len(edges) > MOST_CLOSED:
+            raise InputError(
+                f"{kind}: it closes {len(edges):,} edges, at most {MOST_CLOSED:,} are possible; "
+                "draw a smaller one, or several"
+            )
+        share = len(edges) / self._network.num_edges
         if share > WHOLE_CITY and not whole_city:
             raise ClosesTooMuchError(
                 f"{kind}: it closes {100 * share:.0f} % of all roads; draw a smaller one, or send "
@@ -51,13 +58,13 @@ class ClosureLayer:
 
     def _laid(self, row: ClosureRow) -> tuple[int, ...]:
         shape = json.loads(row.shape)
-        if shape["network"] == self._city.facts.checksums["network"]:
+        if shape["network"] == self._network.checksum:
             return tuple(shape["edges"])
         kind = "line" if shape["line"] else "polygon"
         if not shape[kind]:  # edges of another network say nothing here
             return ()
         try:
-            return tuple(self._city.closed_edges(kind, shape[kind]))
+            return tuple(closed_edges(self._network, kind, shape[kind]))
         except IdealError as error:
             log.warning("closure %s closes nothing here: %s", row.id, error)
             return ()

@@ -17,17 +17,13 @@ from sqlalchemy import Connection
 
 from ideal_dispatch.service.clock import SECOND, ClockTable, from_text, moment_text
 from ideal_dispatch.service.deciding.engine import Engine
-from ideal_dispatch.service.messages import (
-    Closed,
-    Followed,
-    FollowedUnit,
-    IncidentLocation,
-    KnownWeather,
-)
+from ideal_dispatch.service.deciding.reassessing import looked_at
+from ideal_dispatch.service.messages import Closed, Followed, FollowedUnit, KnownWeather
 from ideal_dispatch.service.record import rows
 from ideal_dispatch.service.record.database import Database, Job
 from ideal_dispatch.service.record.rows import AdviceRow, ClosureRow, canonical
 from ideal_dispatch.service.record.transaction import State, Transaction, changing
+from ideal_dispatch.service.requests import Location
 from ideal_dispatch.service.units import THERE, Unit
 
 log = logging.getLogger(__name__)
@@ -137,7 +133,7 @@ class DispatchFollower:
             if followed is not None and not _over(followed):
                 with job.doing("deciding"):
                     weather = self.weather(now).weather
-                    found = self.engine.reassesser.reassess(followed, closed, weather, now)
+                    found = looked_at(self.engine.assets, followed, closed, weather, now)
             change = partial(self._change, row, followed, found)
             self.database.write(partial(changing, clock=self.clock, change=change), job)
         return len(due)
@@ -224,7 +220,7 @@ def _followed(row: AdviceRow, units: Mapping[str, Unit], now: int) -> Followed |
         if each["unit"] in others and each["forecast_s"] is not None
     }  # fmt: skip
     return Followed(
-        row.call_id, IncidentLocation(place["lon"], place["lat"]), one.sent_ago_s, one, two, free,
+        row.call_id, Location(lon=place["lon"], lat=place["lat"]), one, two, free,
         cost.get("lives"), cost.get("hold_s") or answer["primary"]["arrival"]["expected_s"],
         view["said"], traffic,
     )  # fmt: skip

@@ -11,15 +11,16 @@ import sqlalchemy as sa
 from sqlalchemy import Connection
 
 from ideal_dispatch.service import logs
-from ideal_dispatch.service.clock import SECOND, ClockTable, moment, moment_text
+from ideal_dispatch.service.clock import SECOND, ClockTable, moment_text
 from ideal_dispatch.service.deciding.adviser import no_advice
 from ideal_dispatch.service.deciding.engine import Engine
 from ideal_dispatch.service.errors import ConflictError
-from ideal_dispatch.service.messages import Advice, Call, Closed, KnownWeather, Picture
+from ideal_dispatch.service.messages import Advice, Closed, KnownWeather, Picture
 from ideal_dispatch.service.record import rows
 from ideal_dispatch.service.record.database import Database, Job
 from ideal_dispatch.service.record.rows import AdviceRow, ClosureRow, canonical
 from ideal_dispatch.service.record.transaction import State, Transaction, changing
+from ideal_dispatch.service.requests import RecommendationRequest
 from ideal_dispatch.service.unit_news import log_lost_promise
 from ideal_dispatch.service.units import HELD_US, Unit
 
@@ -36,7 +37,7 @@ PASSING = frozenset((
 class Question:
     """A request: ``content`` is all of it but the key, as it goes on record."""
 
-    call: Call
+    call: RecommendationRequest
     content: Mapping[str, Any]
     key: str
     digest: str
@@ -82,12 +83,9 @@ class Recommender:
             picture, before = self._look(question, job)
             if before is not None and _stands(before, question, picture.now):
                 return before.public()
-            call = question.call
-            if question.content["received_at"] is None:
-                call = replace(call, received_at=moment(picture.now))
             with job.doing("deciding"):
                 weather = self.weather(picture.now)
-                advice = self.engine.adviser.advise(call, picture, weather, decide_by)
+                advice = self.engine.adviser.advise(question.call, picture, weather, decide_by)
             try:
                 return self.record(question, advice, picture.now, job)
             except _TakenError as error:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Annotated, Any, Literal
 
 from fastapi import Path
@@ -18,14 +18,8 @@ from pydantic import (
 )
 from pydantic.config import JsonDict
 
-from ideal_dispatch.service.messages import (
-    LONGEST_NAME,
-    MOST_CLOSED,
-    AssignedPrimary,
-    Call,
-    IncidentLocation,
-    unstorable,
-)
+MOST_CLOSED = 5000
+"""Edges of one closure."""
 
 OverrideReason = Literal[
     "unit_unavailable", "road_knowledge", "patient_condition", "capacity", "other"
@@ -53,7 +47,8 @@ def _as_text(value: Any) -> Any:
 
 
 def _storable(value: Any) -> Any:
-    if isinstance(value, str) and unstorable(value):
+    """A text that every store can keep."""
+    if isinstance(value, str) and any(c == "\0" or "\ud800" <= c <= "\udfff" for c in value):
         raise ValueError("a NUL or half a character is in this text")
     return value
 
@@ -84,7 +79,7 @@ Key = Annotated[str, Field(min_length=1, max_length=200, pattern="^[ -~]+$")]  #
 UnitId = Annotated[str, Field(min_length=1, max_length=64), BeforeValidator(_identifier)]
 UnitInPath = Annotated[str, Path(min_length=1, max_length=64), BeforeValidator(_identifier)]
 Word = Annotated[str, Field(max_length=64), BeforeValidator(_one_line)]
-Name = Annotated[str, Field(min_length=1, max_length=LONGEST_NAME), BeforeValidator(_one_line)]
+Name = Annotated[str, Field(min_length=1, max_length=200), BeforeValidator(_one_line)]
 Id = Annotated[str, Path(min_length=1, max_length=64, pattern=r"^[0-9a-z]+$")]
 Note = Annotated[str, Field(max_length=2000), BeforeValidator(_storable)]
 Longitude = Annotated[float, Field(ge=-180, le=180, allow_inf_nan=False)]
@@ -184,18 +179,6 @@ class RecommendationRequest(In):
     def content(self) -> dict[str, Any]:
         """The request for the record: all but its key."""
         return self.model_dump(mode="json", exclude={"idempotency_key"})
-
-    def call(self) -> Call:
-        """The call; where the request does not say when it was received, the service does."""
-        weather = None if self.context is None else self.context.weather
-        return Call(
-            self.call_id,
-            self.received_at or datetime.now(UTC),
-            IncidentLocation(**self.location.model_dump()),
-            None if self.primary is None else AssignedPrimary(**self.primary.model_dump()),
-            None if weather is None else weather.model_dump(),
-            self.threshold_s,
-        )
 
 
 class ReplyIn(In):

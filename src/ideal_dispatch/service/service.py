@@ -79,19 +79,19 @@ class Service:
 
     def __init__(self, settings: ServiceSettings, engine: Engine) -> None:
         self.settings, self.engine = settings, engine
-        self.facts, self.depots = engine.city.facts, engine.city.depot_names
-        self.road_map = cache(engine.city.road_map)
+        self.depots = engine.assets.depot_names
+        self.road_map = cache(engine.road_map)
         self.metrics = Metrics()
         self._deadline_s = settings.server.deadline_s
         self.database = Database(settings.database_url, timeout_s=self._deadline_s)
         self.admission = Admission(1 + settings.server.queue, lambda: engine.ready)
         self.weather = WeatherPoll(
-            weather_provider(settings), *self.facts.middle, settings.weather.stale_s
+            weather_provider(settings), *engine.middle, settings.weather.stale_s
         )
-        self.closures = ClosureLayer(engine.city)
+        self.closures = ClosureLayer(engine.assets.network)
         self._reader = UnitReader(self.depots, settings.units.codes)
         versions = {
-            "software": __version__, **self.facts.checksums, "configuration": settings.checksum,
+            "software": __version__, **engine.checksums, "configuration": settings.checksum,
         }  # fmt: skip
         shared = (self.database, settings.clock, engine, self.weather.known, self.closures.laid)
         self.recommender = Recommender(*shared, versions, settings.server.expiry_s)
@@ -159,7 +159,7 @@ class Service:
         content = request.content()
         sum_ = digest(content)
         named = f"key:{key}" if key else f"body:{sum_}"
-        question = Question(request.call(), content, named, sum_, actor, simulated, new_id(), began)
+        question = Question(request, content, named, sum_, actor, simulated, new_id(), began)
         with self.admission.admit(actor):
             try:
                 made = await self._decided(question)
@@ -248,8 +248,8 @@ class Service:
 
     async def city(self) -> CityNow:
         """The city as it is now; where the database is away, as it was."""
-        facts, clock = self.facts, self.settings.clock
-        west, south, east, north = facts.bounds
+        engine, clock = self.engine, self.settings.clock
+        west, south, east, north = engine.bounds
 
         def look(state: State) -> Any:
             closed = [row for row in state.closures() if row.active(state.now)]
@@ -262,12 +262,12 @@ class Service:
             if time.monotonic() > self._cover_until:
                 self._cover_until = time.monotonic() + _COVER_S
                 free = [unit for unit in units if unit.free and not unit.promised(now)]
-                found = await asyncio.to_thread(self.engine.city.cover, free, closed, now)
-                self._cover = None if found is None else asdict(found)
-        depots = [{"name": k, "lon": lon, "lat": lat} for k, (lon, lat) in facts.depots.items()]
+                self._cover = await asyncio.to_thread(engine.cover, free, closed, now)
+        depots = [{"name": k, "lon": lon, "lat": lat} for k, (lon, lat) in engine.depots.items()]
         centre = [round((west + east) / 2, 6), round((south + north) / 2, 6)]
         return CityNow(
-            facts.name, depots, centre, [*facts.bounds], facts.time_zone, self.settings.demo,
+            engine.assets.name, depots, centre, engine.bounds, engine.assets.calendar.time_zone,
+            self.settings.demo,
             {"now": moment_text(now), "speed": clock.speed}, self._cover, self._units_known,
         )  # fmt: skip
 
@@ -304,7 +304,7 @@ class Service:
         left, every_s = self._simulated
         while left:
             with suppress(IdealError):  # such as a database that is away, or no place: asked again
-                invented = self.engine.city.invented_call(
+                invented = self.engine.invented_call(
                     next(self._numbers), await self._database(self._now)
                 )
                 request = RecommendationRequest.model_validate(invented)
@@ -320,7 +320,7 @@ class Service:
         parts = {
             "decisions": "ready" if self.engine.ready else "starting",
             "database": "ready" if self._database_up else "does not answer",
-            "traffic": self.engine.traffic_status,
+            "traffic": self.engine.assets.traffic.status,
             "weather": "answers say why" if self.weather.problem else "ready",
         }
         if not self.engine.ready:

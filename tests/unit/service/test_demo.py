@@ -95,11 +95,9 @@ def test_only_training_days_are_replayed(tmp_path: Path, monkeypatch: pytest.Mon
 
     traffic = load_assets(demo()[0]).traffic
     assert isinstance(traffic, RecordedLive)
-    traffic.prepare()
-    assert traffic.router is not None
-    days = traffic.router.recording.days
+    days = traffic.recording.days
     assert 2 <= len(days) <= TRAINING_DAYS
-    last = traffic.router.recording.stretches[-1].start
+    last = traffic.recording.stretches[-1].start
     from ideal_dispatch.cities import harbour_traffic
 
     whole = harbour_traffic(harbour_city())

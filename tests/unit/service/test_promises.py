@@ -13,11 +13,12 @@ from typing import Any
 import pytest
 
 from ideal_dispatch.service.clock import moment
-from ideal_dispatch.service.messages import Advice, Call, IncidentLocation
+from ideal_dispatch.service.messages import Advice
 from ideal_dispatch.service.recommending import Question, new_id
 from ideal_dispatch.service.record.chain import LogRow
 from ideal_dispatch.service.record.database import Job
 from ideal_dispatch.service.record.verification import read_chain, verify
+from ideal_dispatch.service.requests import Location, RecommendationRequest
 from tests.postgres import Postgres
 from tests.service_town import PATIENT, Local, Town, application, bearer, codes, counts, local
 
@@ -236,7 +237,8 @@ def test_a_key_with_another_body_is_refused(client: Local, town: Town) -> None:
 def question(client: Local, town: Town, call_id: str) -> Question:
     """A question that is recorded by hand."""
     place = town.place(65)
-    call = Call(call_id, datetime.now(UTC), IncidentLocation(**place), None, None, -1000.0)
+    location = Location(lon=place["lon"], lat=place["lat"])
+    call = RecommendationRequest(call_id=call_id, location=location, threshold_s=-1000.0)
     content = {"received_at": None, "note": None}
     return Question(call, content, "key:1", "digest", "test", False, new_id(), time.monotonic())
 

@@ -1,15 +1,14 @@
 """What the service works with: city, model, policy and traffic, loaded as the settings say."""
 
 import json
-from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
-from functools import cached_property
-from threading import Lock
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from pydantic import TypeAdapter, ValidationError
 
 from ideal_dispatch.arrays import IntArray
 from ideal_dispatch.context import Calendar, Context
@@ -19,7 +18,6 @@ from ideal_dispatch.dispatch.policy_tables import FittedParts, advising_policy
 from ideal_dispatch.dispatch.priced_threshold import PricedThreshold
 from ideal_dispatch.dispatch.worth import load_responses
 from ideal_dispatch.errors import InputError
-from ideal_dispatch.files import check_source
 from ideal_dispatch.fleet.priced import priced_threshold
 from ideal_dispatch.forecast import Forecast, Model
 from ideal_dispatch.forecast.model import content_hash
@@ -27,21 +25,13 @@ from ideal_dispatch.forecast.model_directory import RESPONSE_TIMES
 from ideal_dispatch.forecast.response_time import ResponseModel
 from ideal_dispatch.network import Depot, Path, RoadNetwork
 from ideal_dispatch.records.territories import region_of
-from ideal_dispatch.service.deciding.live_traffic import (
-    LiveTraffic,
-    RecordedLive,
-    RouterLive,
-    live_router,
-)
-from ideal_dispatch.service.deciding.roads import Roads
-from ideal_dispatch.service.deciding.starts import UnitStarts
-from ideal_dispatch.service.messages import LONGEST_NAME, unstorable
+from ideal_dispatch.service.deciding.depot_names import DepotNames
+from ideal_dispatch.service.deciding.live_traffic import LiveTraffic, RecordedLive, RouterLive
+from ideal_dispatch.service.messages import Closed
+from ideal_dispatch.service.requests import Name, first_fault
 from ideal_dispatch.service.settings import ServiceSettings
 from ideal_dispatch.toml_tables import complaints_about
 from ideal_dispatch.traffic.recording import RecordedTraffic
-
-RUSH_HOURS = ((7, 10), (16, 20))
-"""Local hours of the embedded city that are replayed."""
 
 _FORECASTS = 4  # kept; with 50,000 edges and 32 dimensions each takes 13 MB
 
@@ -50,22 +40,27 @@ _FORECASTS = 4  # kept; with 50,000 edges and 32 dimensions each takes 13 MB
 class Assets:
     """One city's roads and depots, and what advice is made with."""
 
+    settings: ServiceSettings
     name: str
     network: RoadNetwork
-    depots: tuple[Depot, ...]
+    depots: Mapping[str, Depot]
+    depot_names: DepotNames
     calendar: Calendar
     model: Model
     responses: ResponseModel
     policy: Policy
     traffic: LiveTraffic
-    starts: UnitStarts
-    roads: Roads
     region: IntArray | None = None
+
+    def roads(self, closures: Iterable[Closed]) -> RoadNetwork:
+        """The network without what these closures close."""
+        return _closed(self.network, frozenset(edge for one in closures for edge in one.edges))
 
     @property
     def checksums(self) -> dict[str, str]:
         """Hashes of the contents of all that decides, by part; optional parts where used."""
-        places = [(one.name, int(one.node), one.on_road, one.kind) for one in self.depots]
+        depots = self.depots.values()
+        places = [(one.name, int(one.node), one.on_road, one.kind) for one in depots]
         found = {
             "model": self.model.checksum,
             "network": self.network.checksum,
@@ -80,28 +75,43 @@ class Assets:
         return found
 
 
+@lru_cache(maxsize=4)  # closures seldom change
+def _closed(network: RoadNetwork, edges: frozenset[int]) -> RoadNetwork:
+    return network.closing(edges)
+
+
 def load_assets(settings: ServiceSettings) -> Assets:
     """Read and check everything that the settings name, or say in one line what is wrong."""
-    calendar = settings.city.calendar()
-    name, network, depots, recording = _city(settings)
+    city, calendar, file = settings.city, settings.city.calendar(), settings.file
+    if settings.demo:
+        from ideal_dispatch.cities import TRAINING_DAYS, harbour_city, harbour_traffic
+
+        shown = harbour_city()
+        name, network, depots = shown.name, shown.network, shown.depots
+    else:
+        from ideal_dispatch.network.readers.depot_table import read_depots
+
+        name = city.name or file(city.network).stem
+        network = RoadNetwork.load(file(city.network))
+        found, elsewhere = read_depots(file(city.depots), network, city.snap_limit_m)
+        depots = tuple(found)
+        if elsewhere:
+            raise InputError(f"{file(city.depots)}: {elsewhere[0]}")
     if len(depots) < 2:
         raise InputError(f"{len(depots)} depots on the network: at least two are needed")
-    for depot in depots:  # no request could name these
-        if unstorable(depot.name) or len(depot.name) > LONGEST_NAME:
-            raise InputError(
-                f"depot {depot.name[:20]!r}: its name cannot be used: a NUL or half a character is "
-                f"in it, or it has more than {LONGEST_NAME} characters"
-            )
-    starts = UnitStarts(network, depots, settings)
-    model = RememberedModel.load(settings.file(settings.model.folder))
+    for depot in depots:
+        try:
+            TypeAdapter(Name).validate_python(depot.name)
+        except ValidationError as error:  # no request could name it
+            why = first_fault(error.errors())[1]
+            raise InputError(f"depot {depot.name[:20]!r}: its name cannot be used: {why}") from None
+    names = DepotNames((depot.name for depot in depots), city.aliases)
+    model = RememberedModel.load(file(settings.model.folder))
     model.check(network)
-
-    file, responses = settings.file(settings.model.folder) / RESPONSE_TIMES, None
-    if settings.model.responses:
-        file = settings.file(settings.model.responses)
-    if settings.model.responses or file.exists():
-        responses = load_responses(file, model)
-    responses = responses or ResponseModel.published()
+    named, responses = settings.model.responses, ResponseModel.published()
+    fitted = file(named) if named else file(settings.model.folder) / RESPONSE_TIMES
+    if named or fitted.exists():
+        responses = load_responses(fitted, model)
     with complaints_about(settings.path):
         priced = None
         if settings.fleet is not None:
@@ -119,44 +129,21 @@ def load_assets(settings: ServiceSettings) -> Assets:
 
     match settings.traffic.kind:
         case "forecast":
-            traffic = LiveTraffic(network, calendar, model)
-        case "recorded":  # the embedded city is worth looking at in its rush hours
-            hours = RUSH_HOURS if settings.invents else ()
-            traffic = RecordedLive(network, calendar, model, recording, hours, settings.clock)
+            traffic = LiveTraffic(model)
+        case "recorded" if settings.demo:  # later days are for tests alone
+            traffic = RecordedLive(model, harbour_traffic(shown).only(range(TRAINING_DAYS)))
+        case "recorded":
+            recording = RecordedTraffic.load(file(settings.traffic.file), network)
+            traffic = RecordedLive(model, recording)
         case _:
-            router = live_router(settings, network, calendar.time_zone)
-            traffic = RouterLive(network, calendar, model, router)
+            traffic = RouterLive.connect(settings, network, model)
     region = None
-    if settings.city.territories:
-        table = settings.file(settings.city.depots)
-        region = region_of(settings.file(settings.city.territories), network, depots, table)
+    if city.territories:
+        region = region_of(file(city.territories), network, depots, file(city.depots))
+    by_name = {depot.name: depot for depot in depots}
     return Assets(
-        name, network, depots, calendar, model, responses, policy, traffic, starts, Roads(network),
-        region,
-    )  # fmt: skip
-
-
-def _city(
-    settings: ServiceSettings,
-) -> tuple[str, RoadNetwork, tuple[Depot, ...], Callable[[], RecordedTraffic]]:
-    """Name, roads and depots of the city, and how to load its recorded traffic."""
-    if settings.demo:
-        from ideal_dispatch.cities import TRAINING_DAYS, harbour_city, harbour_traffic
-
-        shown, days = harbour_city(), range(TRAINING_DAYS)  # later days are for tests alone
-        return shown.name, shown.network, shown.depots, lambda: harbour_traffic(shown).only(days)
-    from ideal_dispatch.network.readers.depot_table import read_depots
-
-    city = settings.city
-    network = RoadNetwork.load(settings.file(city.network))
-    depots, elsewhere = read_depots(settings.file(city.depots), network, city.snap_limit_m)
-    if elsewhere:
-        raise InputError(f"{settings.file(city.depots)}: {elsewhere[0]}")
-    name = city.name or settings.file(city.network).stem
-    recording = settings.file(settings.traffic.file)
-    if settings.traffic.kind == "recorded":
-        check_source(recording)
-    return name, network, tuple(depots), lambda: RecordedTraffic.load(recording, network)
+        settings, name, network, by_name, names, calendar, model, responses, policy, traffic, region
+    )
 
 
 class RememberedModel(Model):
@@ -167,8 +154,8 @@ class RememberedModel(Model):
     """
 
     @cached_property
-    def _kept(self) -> tuple[Lock, OrderedDict[tuple[Any, ...], Forecast]]:
-        return Lock(), OrderedDict()
+    def _kept(self) -> dict[tuple[Any, ...], Forecast]:
+        return {}
 
     def forecast(
         self, context: Context | npt.ArrayLike, network: RoadNetwork, path: Path | None = None
@@ -178,14 +165,11 @@ class RememberedModel(Model):
             return super().forecast(context, network, path)
         row = self.encoding.encode([context])
         key = network.checksum, row.tobytes(), self.seen.other_sources(context.weather)
-        lock, kept = self._kept
-        with lock:
-            found = kept.get(key)
+        found = self._kept.get(key)
         if found is None:
             found = super().forecast(context, network)
             found.embeddings.flags.writeable = False  # many calls share it
-            with lock:
-                kept[key] = found
-                if len(kept) > _FORECASTS:
-                    kept.popitem(last=False)
+            self._kept[key] = found
+            for old in list(self._kept)[:-_FORECASTS]:
+                self._kept.pop(old, None)
         return found

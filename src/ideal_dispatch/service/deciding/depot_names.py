@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 
 from ideal_dispatch.errors import InputError
+from ideal_dispatch.toml_tables import complaints_about
 
 _NAMED = 5
 
@@ -14,22 +15,22 @@ def listed(names: Iterable[str]) -> str:
     return f"{', '.join(given[:_NAMED])}{', …' if len(given) > _NAMED else ''}"
 
 
+def alike(word: str, known: Iterable[str]) -> list[str]:
+    """Those that may be meant; capitals matter only where two differ in nothing else."""
+    folded = [one for one in known if one.casefold() == word.casefold()]
+    return [word] if word in folded else folded
+
+
 class DepotNames:
-    """Finds depots by name or alias; capitals matter only where names differ in nothing else."""
+    """Finds depots by name or alias."""
 
     def __init__(self, names: Iterable[str], aliases: Mapping[str, str]) -> None:
-        self._names = list(names)
-        self._exact = {name: name for name in self._names}
+        self._names = {name: name for name in names}
         for alias, name in aliases.items():
-            if name not in self._names:
-                raise InputError(f"[city.aliases] {alias}: {self._unknown(name)}")
-            if self._exact.setdefault(alias, name) != name:
-                raise InputError(
-                    f"[city.aliases] {alias}: another depot has this name; choose another alias"
-                )
-        self._folded: dict[str, set[str]] = {}
-        for word, name in self._exact.items():
-            self._folded.setdefault(word.casefold(), set()).add(name)
+            with complaints_about(f"[city.aliases] {alias}"):
+                depot = self.find(name)
+                if self._names.setdefault(alias, depot) != depot:
+                    raise InputError("another depot has this name; choose another alias")
 
     def knows(self, word: str) -> bool:
         """Whether exactly one depot is meant."""
@@ -38,18 +39,14 @@ class DepotNames:
     def find(self, word: str) -> str:
         """The name of the depot that is meant, or an error that names the candidates."""
         meant = self._meant(word)
-        if not meant:
-            raise InputError(self._unknown(word))
         if len(meant) > 1:
             raise InputError(f"depot {word!r} may be {' or '.join(meant)}; mind the capitals")
+        if not meant:
+            depots = list(dict.fromkeys(self._names.values()))
+            near = get_close_matches(word, depots, 1)
+            advice = f"did you mean {near[0]}?" if near else f"there are {listed(depots)}"
+            raise InputError(f"no depot is called {word!r}; {advice}")
         return meant[0]
 
     def _meant(self, word: str) -> list[str]:
-        if word in self._exact:
-            return [self._exact[word]]
-        return sorted(self._folded.get(word.casefold(), ()))
-
-    def _unknown(self, word: str) -> str:
-        near = get_close_matches(word, self._names, 1)
-        advice = f"did you mean {near[0]}?" if near else f"there are {listed(self._names)}"
-        return f"no depot is called {word!r}; {advice}"
+        return sorted({self._names[one] for one in alike(word, self._names)})

@@ -1,11 +1,12 @@
 """Weather, fetched in the background: a call never waits for it."""
 
 import logging
-from collections.abc import Callable
 from dataclasses import replace
+from datetime import datetime, timedelta
 
 from ideal_dispatch.context import WEATHER_VARIABLES, Weather
-from ideal_dispatch.context.weather import FirstKnown, OutdatedWeatherError, WeatherProvider
+from ideal_dispatch.context.weather import FirstKnown, WeatherProvider
+from ideal_dispatch.dispatch.answer import Reason
 from ideal_dispatch.errors import IdealError
 from ideal_dispatch.plugins import WEATHER, load_plugin
 from ideal_dispatch.service.clock import moment
@@ -20,66 +21,64 @@ log = logging.getLogger(__name__)
 class WeatherPoll:
     """The latest weather of one place; values older than ``stale_s`` count as unknown.
 
-    One thread refreshes it, any may read it.
+    One thread refreshes it, any may read it. ``problem`` is what was wrong the last time, empty
+    where nothing was.
     """
 
     def __init__(
         self, provider: WeatherProvider | None, lon: float, lat: float, stale_s: float
     ) -> None:
-        self._failures: list[str] = []  # of those that a FirstKnown asks
+        self._problems: list[str] = []  # of the last time, also those of parts of the provider
         if isinstance(provider, FirstKnown) and provider.on_problem is None:
-            note: Callable[[str], None] = self._failures.append
-            provider = replace(provider, on_problem=lambda error: note(str(error)))
+            problems = self._problems
+            provider = replace(provider, on_problem=lambda error: problems.append(str(error)))
         self._provider, self._place, self._stale_s = provider, (lon, lat), stale_s
-        self._latest = Weather(), "" if provider is None else "not asked yet"
+        self._latest = Weather()
+        self.problem = "" if provider is None else "not asked yet"
 
     def refresh(self, now: int) -> None:
         """Ask the provider once; what was known stays known until it is stale."""
         if self._provider is None:
             return
-        self._failures.clear()
-        before = self._latest[0]
+        weather = Weather()
+        self._problems.clear()
         try:
-            try:
-                weather, problem = self._provider.reading(moment(now), *self._place), ""
-            except OutdatedWeatherError as error:
-                weather, problem = error.known, without_secrets(str(error))
-            newest = {
-                name: value if value.known else old
-                for name, value, old in zip(WEATHER_VARIABLES, weather, before, strict=True)
-            }
+            weather = self._provider.reading(moment(now), *self._place)
         except IdealError as error:
-            log.warning("weather: %s", error)
-            self._latest = before, without_secrets(str(error))  # every answer and desk says it
-            return
+            weather = getattr(error, "known", weather)  # OutdatedWeatherError
+            self._problems.append(str(error))
         except Exception as error:  # whatever a provider does, calls go on
             log.exception("weather: unexpected")
             who = type(self._provider).__name__
-            self._latest = before, f"provider {who} failed ({type(error).__name__}); it was logged"
-            return
-        if self._failures:
-            log.warning("weather: %s", "; ".join(self._failures))
-            more = f" (and {len(self._failures) - 1} more)" if len(self._failures) > 1 else ""
-            problem = without_secrets(self._failures[0]) + more
-        self._latest = Weather(**newest), problem
-
-    @property
-    def problem(self) -> str:
-        """What is wrong with it; empty where nothing is."""
-        return self._latest[1]
+            self._problems.append(f"provider {who} failed ({type(error).__name__}); it was logged")
+        problem = ""
+        if self._problems:
+            log.warning("weather: %s", "; ".join(self._problems))
+            more = f" (and {len(self._problems) - 1} more)" if len(self._problems) > 1 else ""
+            problem = without_secrets(self._problems[0]) + more  # every answer and desk says it
+        self._latest, self.problem = weather.completed_by(self._latest), problem
 
     def known(self, now: int) -> KnownWeather:
         """The weather to use now."""
-        latest, problem = self._latest
-        ages = {
-            name: (moment(now) - value.observed_at).total_seconds()
-            for name, value in zip(WEATHER_VARIABLES, latest, strict=True)
-            if value.known and value.observed_at is not None
-        }
-        fresh = {name: age for name, age in ages.items() if abs(age) <= self._stale_s}
-        weather = Weather(**{name: getattr(latest, name) for name in fresh})
-        age_s = max([0.0, *fresh.values()]) if fresh else None
-        return KnownWeather(weather, age_s, problem, len(fresh) < len(ages))
+        latest, at = self._latest, moment(now)
+        both = zip(WEATHER_VARIABLES, latest, strict=True)
+        ages = {name: value.age(at) for name, value in both if value.known}
+        dated = {name: age for name, age in ages.items() if age is not None}
+        limit = timedelta(seconds=self._stale_s)
+        fresh = {name: getattr(latest, name) for name, age in dated.items() if abs(age) <= limit}
+        doubts = list[Reason]()
+        if len(fresh) < len(dated):
+            doubts.append(("weather_stale", "weather values too old to use are left out"))
+        if self.problem:
+            doubts.append(("weather_unavailable", f"weather: {self.problem}"))
+        return KnownWeather(Weather(**fresh), tuple(doubts))
+
+
+def oldest_s(weather: Weather, at: datetime) -> float | None:
+    """How old the oldest known value is at a moment."""
+    ages = [value.age(at) for value in weather if value.known]
+    known = [age.total_seconds() for age in ages if age is not None]
+    return max(max(known), 0.0) if known else None
 
 
 def weather_provider(settings: ServiceSettings) -> WeatherProvider | None:

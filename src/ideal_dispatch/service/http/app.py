@@ -66,7 +66,7 @@ def create_app(settings: ServiceSettings, engine: Engine, *, attended: bool = Fa
                 # nothing listens until then: a proxy asks another worker
                 await ready_or_ended(lambda: service.health().status != "starting")
             if settings.invents:
-                counts = [CountIn(depot=one, free=_DEMO_UNITS) for one in service.facts.depots]
+                counts = [CountIn(depot=one, free=_DEMO_UNITS) for one in engine.depots]
                 with suppress(RecordUnavailableError):
                     await service.update_units(counts, "demo")
                 service.simulate(_DEMO_CALLS, _DEMO_EVERY_S)

@@ -3,6 +3,7 @@
 # ruff: noqa: A002 - the addresses name an id
 
 import asyncio
+import gzip
 from contextlib import suppress
 from functools import partial
 from typing import Annotated, Any
@@ -12,6 +13,7 @@ from pydantic_core import to_json
 from starlette.responses import Response, StreamingResponse
 
 from ideal_dispatch.errors import IdealError, InputError
+from ideal_dispatch.forecast.model_directory import model_card as card_of
 from ideal_dispatch.service import closures as closed_roads
 from ideal_dispatch.service import dispatches as followed
 from ideal_dispatch.service import recommending, replies, unit_news
@@ -226,7 +228,7 @@ async def close(closure: schemas.ClosureIn, service: Serving, changer: Changer) 
     kind, points = next((kind, shape) for kind, shape in drawn.items() if shape is not None)
     edges = await asyncio.to_thread(service.closures.draw, kind, points, closure.whole_city)
     shape = {
-        **drawn, "edges": list(edges), "network": service.facts.checksums["network"],
+        **drawn, "edges": list(edges), "network": service.engine.checksums["network"],
         "reason": closure.reason or "", "by": changer.name,
     }  # fmt: skip
     id_ = recommending.new_id()
@@ -302,22 +304,22 @@ async def city(service: Serving, reader: Reader) -> Response:
 @desk.get("/v1/network.geojson", **_content("application/geo+json"))
 async def network(request: Request, service: Serving, reader: Reader) -> Response:
     """The roads, for a map without internet."""
-    tag = f'"{service.facts.checksums["network"]}"'
+    tag = f'"{service.engine.checksums["network"]}"'
     headers = {"ETag": tag, "Cache-Control": "private, no-cache", "Vary": "Accept-Encoding"}
     if request.headers.get("if-none-match") == tag:
         return Response(status_code=304, headers=headers)
     roads = await asyncio.to_thread(service.road_map)
-    packed = "gzip" in request.headers.get("accept-encoding", "")
-    if packed:
+    if "gzip" in request.headers.get("accept-encoding", ""):
         headers["Content-Encoding"] = "gzip"
-    content = roads.packed if packed else roads.plain
-    return Response(content, media_type="application/geo+json", headers=headers)
+    else:
+        roads = gzip.decompress(roads)
+    return Response(roads, media_type="application/geo+json", headers=headers)
 
 
 @desk.get("/v1/model-card", **_content("text/markdown"))
 async def model_card(service: Serving, reader: Reader) -> Response:
     """What the model is, learned from, and good for."""
-    card = await asyncio.to_thread(service.engine.city.model_card)
+    card = await asyncio.to_thread(card_of, service.engine.assets.model)
     return Response(card, media_type="text/markdown; charset=utf-8")
 
 

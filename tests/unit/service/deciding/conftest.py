@@ -12,15 +12,8 @@ from ideal_dispatch import RoadNetwork
 from ideal_dispatch.service.clock import SECOND, moment
 from ideal_dispatch.service.deciding.adviser import Adviser
 from ideal_dispatch.service.deciding.assets import load_assets
-from ideal_dispatch.service.messages import (
-    Advice,
-    AssignedPrimary,
-    Call,
-    Closed,
-    IncidentLocation,
-    KnownWeather,
-    Picture,
-)
+from ideal_dispatch.service.messages import Advice, Closed, KnownWeather, Picture
+from ideal_dispatch.service.requests import Location, Primary, RecommendationRequest
 from ideal_dispatch.service.settings import ServiceSettings, Token
 from ideal_dispatch.service.units import Unit
 from ideal_dispatch.toml_tables import built
@@ -55,13 +48,10 @@ class SmallCity:
         return built(ServiceSettings, given, "", tokens=(token,), folder=self.folder, demo=False)
 
     def adviser(self, **tables: Any) -> Adviser:
-        settings = self.settings(**tables)
-        assets = load_assets(settings)
-        assets.traffic.prepare()
-        return Adviser(assets, settings)
+        return Adviser(load_assets(self.settings(**tables)))
 
-    def place(self, node: int) -> IncidentLocation:
-        return IncidentLocation(float(self.network.lon[node]), float(self.network.lat[node]))
+    def place(self, node: int) -> Location:
+        return Location(lon=float(self.network.lon[node]), lat=float(self.network.lat[node]))
 
     def unit(self, id: str = "A1", depot: str = "D0", **more: Any) -> Unit:  # noqa: A002
         """A unit at its station, or seen at a ``node`` ``ago_s`` ago if these are given."""
@@ -75,12 +65,14 @@ class SmallCity:
         told = {"status": "at_station", "since": since, "status_at": since, "told_at": NOW}
         return Unit(id, depot, **{**told, **more})
 
-    def call(self, node: int = SCENE, ago_s: float = 0.0, **more: Any) -> Call:
+    def call(self, node: int = SCENE, ago_s: float = 0.0, **more: Any) -> RecommendationRequest:
         """A call at a node that came in so long ago."""
-        primary = more.pop("primary", None)
-        if primary is not None:
-            more["primary"] = AssignedPrimary(**primary)
-        return Call("c", moment(NOW - round(ago_s * SECOND)), self.place(node), **more)
+        if more.get("primary") is not None:
+            more["primary"] = Primary(**more["primary"])
+        received_at = moment(NOW - round(ago_s * SECOND))
+        return RecommendationRequest(
+            call_id="c", received_at=received_at, location=self.place(node), **more
+        )
 
     @property
     def fleet(self) -> tuple[Unit, ...]:

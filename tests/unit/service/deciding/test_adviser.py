@@ -14,7 +14,7 @@ from ideal_dispatch.errors import IdealError, InputError
 from ideal_dispatch.service.clock import SECOND, moment
 from ideal_dispatch.service.deciding.adviser import Adviser
 from ideal_dispatch.service.deciding.assets import load_assets
-from ideal_dispatch.service.deciding.case import CallAsRead
+from ideal_dispatch.service.deciding.live_traffic import TrafficQuery
 from ideal_dispatch.service.messages import Advice, Closed, KnownWeather, Picture
 from tests.polylines import encode_polyline
 from tests.unit.dispatch.worlds import bounded_model, count_searches
@@ -49,22 +49,15 @@ def test_an_advice_has_all_its_parts(advise: Advise, city: SmallCity) -> None:
     assert fields["made_with"]["policy"] == "ideal"
 
 
-def test_equals_stand_at_the_same_depot_and_are_of_the_same_kind(
-    advise: Advise, city: SmallCity
-) -> None:
-    others = [city.unit(f"D0-{n}", kind="basic" if n == 4 else "") for n in (3, 4, 5)]
-    made = advise((*city.fleet, *others), threshold_s=-1e4)
-    equals = {"D0-1": ("D0-2", "D0-3", "D0-5"), "D1-1": ("D1-2",), "D2-1": ("D2-2",)}
-    assert made.second is not None
-    assert made.equals == {unit: equals[str(unit)] for unit in (made.primary, made.second)}
+def test_advice_needs_the_units_that_it_chose(advise: Advise) -> None:
+    made = advise(threshold_s=-1e4)
+    assert made.needs == (made.primary, made.second)
     named = advise(threshold_s=-1e4, primary={"unit": "D0-1"})
-    assert (named.primary, named.chosen) == ("D0-1", False)
-    assert "D0-1" not in named.equals, "the CAD's own choice stays"
+    assert (named.primary, named.chosen, named.needs) == ("D0-1", False, (named.second,))
     assumed = advise(threshold_s=-1e4, primary={"depot": "D0"})
-    assert assumed.equals["D0-1"] == ("D0-2",)
-    road = [city.unit("A1", node=60), city.unit("A2", "D1")]
-    seen = advise(road, threshold_s=-1e4)
-    assert (seen.primary, "A1" in seen.equals) == ("A1", False)
+    assert (assumed.primary, assumed.chosen) == ("D0-1", False)
+    assert assumed.needs == ("D0-1", assumed.second), "the CAD named no unit"
+    assert advise(threshold_s=3600.0).needs == (advise().primary,)
 
 
 def test_a_second_that_stays_is_shown_and_not_used(advise: Advise) -> None:
@@ -173,13 +166,25 @@ def test_advice_is_for_now(advise: Advise, ago_s: float, code: str) -> None:
     assert code in codes(advise(ago_s=ago_s))
 
 
+def test_a_call_that_does_not_say_when_it_came_was_received_now(
+    adviser: Adviser, city: SmallCity
+) -> None:
+    call = city.call(primary={"unit": "D0-1"}).model_copy(update={"received_at": None})
+    made = adviser.advise(call, Picture(NOW, city.fleet), NOTHING, time.monotonic() + 60.0)
+    told = asked(adviser, city, primary={"unit": "D0-1"})
+    earlier = asked(adviser, city, primary={"unit": "D0-1"}, ago_s=300.0)
+    arrives = [one.fields["primary"]["arrival"] for one in (made, told, earlier)]
+    assert arrives[0] == arrives[1] != arrives[2]
+
+
 def test_an_uncertain_location_is_said(advise: Advise, city: SmallCity) -> None:
-    call = replace(city.call(), location=replace(city.place(SCENE), accuracy_m=2000.0))
+    place = city.place(SCENE).model_copy(update={"accuracy_m": 2000.0})
+    call = city.call().model_copy(update={"location": place})
     adviser = city.adviser(traffic={"kind": "forecast"})
     made = adviser.advise(call, Picture(NOW, city.fleet), NOTHING, time.monotonic() + 60)
     assert "location_uncertain" in codes(made)
     assert made.decision != "no_advice"
-    off = replace(call, location=replace(call.location, lat=50.0))
+    off = call.model_copy(update={"location": place.model_copy(update={"lat": 50.0})})
     made = adviser.advise(off, Picture(NOW, city.fleet), NOTHING, time.monotonic() + 60)
     assert codes(made)[0] == "off_map"
 
@@ -232,7 +237,12 @@ def test_with_a_fleet_a_second_must_save_more_than_its_absence_costs(city: Small
 
 def test_remarks_come_by_how_serious_they_are(city: SmallCity) -> None:
     adviser = city.adviser(traffic={"kind": "forecast"})
-    made = asked(adviser, city, KnownWeather(problem="no answer"), primary={"depot": "D0"})
+    made = asked(
+        adviser,
+        city,
+        KnownWeather(doubts=(("weather_unavailable", "no answer"),)),
+        primary={"depot": "D0"},
+    )
     assert [one["standing"] for one in made.fields["degraded"]] == [False, False, True]
     found = codes(made)
     assert found[:2] == ["unusual_context", "weather_unavailable"]
@@ -244,21 +254,21 @@ def test_weather_of_the_call_comes_before_our_own(city: SmallCity) -> None:
     seen: list[Weather] = []
     look = adviser.assets.traffic.look
 
-    def watching(call: CallAsRead, wait_s: float) -> Situation:
-        seen.append(call.weather)
-        return look(call, wait_s)
+    def watching(query: TrafficQuery, wait_s: float | None) -> Situation:
+        seen.append(query.context.weather)
+        return look(query, wait_s)
 
     adviser.assets.traffic.look = watching  # type: ignore[method-assign]
     own = Weather(WeatherValue(30.0, "s", "", moment(NOW - 300 * SECOND)))
-    known = KnownWeather(own, 300.0, "no answer", stale=True)
-    made = asked(adviser, city, known, weather={"rainfall_mm": 12.5})
+    known = KnownWeather(own, (("weather_stale", "?"), ("weather_unavailable", "?")))
+    made = asked(adviser, city, known, context={"weather": {"rainfall_mm": 12.5}})
     assert (seen[0].temperature_c.value, seen[0].rainfall_mm.value) == (30.0, 12.5)
     assert seen[0].rainfall_mm.source == "request"
     assert made.fields["made_with"]["ages"]["weather_s"] == 300.0
     assert {"weather_stale", "weather_unavailable"} <= set(codes(made))
     whole = {"temperature_c": 20.0, "rainfall_mm": 0.0, "humidity_percent": 50.0,
              "wind_kmh": 5.0, "pressure_hpa": 1010.0}  # fmt: skip
-    made = asked(adviser, city, known, weather=whole)
+    made = asked(adviser, city, known, context={"weather": whole})
     assert made.fields["made_with"]["ages"]["weather_s"] == 0.0
     assert "weather_stale" not in codes(made)
 
@@ -267,10 +277,10 @@ def test_a_surprise_becomes_no_advice(adviser: Adviser, city: SmallCity) -> None
     class Broken:
         status = "ready"
 
-        def look(self, read: CallAsRead, wait_s: float) -> Situation:
+        def look(self, query: TrafficQuery, wait_s: float | None) -> Situation:
             raise ZeroDivisionError
 
-    broken = Adviser(replace(adviser.assets, traffic=Broken()), adviser.settings)  # type: ignore[arg-type]
+    broken = Adviser(replace(adviser.assets, traffic=Broken()))  # type: ignore[arg-type]
     made = asked(broken, city)
     assert (made.decision, codes(made)[0]) == ("no_advice", "internal_error")
 
@@ -285,7 +295,7 @@ def test_a_policy_that_breaks_its_contract_gives_no_advice(
             sent = Assignment(99, situation.quote(0).path)
             return Decision(self.name, sent, None, 0.0, 0.0, "")
 
-    broken = Adviser(replace(adviser.assets, policy=Broken()), adviser.settings)
+    broken = Adviser(replace(adviser.assets, policy=Broken()))
     assert codes(asked(broken, city))[0] == "not_decided"
     assert codes(asked(broken, city, threshold_s=1.0))[0] == "not_decided"
 
@@ -390,7 +400,7 @@ def test_a_threshold_of_the_call_needs_a_policy_that_has_one(
     adviser: Adviser, city: SmallCity
 ) -> None:
     policy = replace(adviser.assets.policy, threshold=ConstantThreshold(0.0))  # type: ignore[type-var]
-    own = Adviser(replace(adviser.assets, policy=policy), adviser.settings)
+    own = Adviser(replace(adviser.assets, policy=policy))
     assert asked(own, city, threshold_s=-1e4).decision == "send_second"
     with pytest.raises(InputError):
         city.settings(policy={}, units={"candidates": 0})

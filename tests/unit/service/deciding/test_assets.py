@@ -21,12 +21,20 @@ OWN = replace(ResponseModel.published(), source="a log", slack_s=20.0)
 
 def test_a_depot_that_no_request_could_name_is_refused(city: SmallCity) -> None:
     rows = (city.folder / "depots.csv").read_text()
-    for name in ("D" * 201, "D\0"):
+    for name in ("D" * 201, "D\0", "D\u202e1"):
         (city.folder / "name.csv").write_text(rows.replace("D0,", f"{name},"))
         with pytest.raises(InputError, match="its name cannot be used"):
             load_assets(city.settings(city={"depots": "name.csv"}))
     (city.folder / "name.csv").write_text(rows.replace("D0,", f"{'D' * 200},"))
     load_assets(city.settings(city={"depots": "name.csv"}))
+
+
+def test_a_recording_that_cannot_be_read_is_refused_at_the_start(city: SmallCity) -> None:
+    (city.folder / "bad.traffic").write_bytes(b"no recording")
+    for name in ("bad.traffic", "none.traffic"):
+        with pytest.raises(IdealError, match=name) as refused:
+            load_assets(city.settings(traffic={"file": name}))
+        assert "\n" not in str(refused.value)
 
 
 def test_gains_of_replays_are_no_response_times(city: SmallCity) -> None:

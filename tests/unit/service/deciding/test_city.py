@@ -10,53 +10,57 @@ from typing import Any
 
 import pytest
 
-from ideal_dispatch import RoadNetwork
 from ideal_dispatch.context import Weather, WeatherValue
 from ideal_dispatch.context.weather import OutdatedWeatherError
 from ideal_dispatch.errors import InputError, TrafficServiceError
+from ideal_dispatch.service import closures
 from ideal_dispatch.service.clock import SECOND, micros, moment
+from ideal_dispatch.service.closures import ClosureLayer
 from ideal_dispatch.service.deciding.assets import load_assets
-from ideal_dispatch.service.deciding.city import CityView
 from ideal_dispatch.service.deciding.engine import Engine
-from ideal_dispatch.service.deciding.roads import Roads
-from ideal_dispatch.service.deciding.weather import WeatherPoll
-from ideal_dispatch.service.messages import Closed
+from ideal_dispatch.service.deciding.weather import WeatherPoll, oldest_s
+from ideal_dispatch.service.errors import ClosesTooMuchError
+from ideal_dispatch.service.messages import Closed, KnownWeather
 from tests.unit.service.deciding.conftest import DEPOTS, NOW, SmallCity
 
 
 @pytest.fixture(scope="module")
-def view(city: SmallCity) -> CityView:
-    settings = city.settings()
-    return CityView(load_assets(settings), settings)
+def view(city: SmallCity) -> Engine:
+    return Engine.load(city.settings())
 
 
-def test_facts_and_roads(view: CityView, city: SmallCity) -> None:
-    assert tuple(view.facts.depots) == DEPOTS
-    assert view.facts.name == "Gridtown"
-    roads = view.road_map()
-    assert gzip.decompress(roads.packed) == roads.plain
-    edges = [e for one in json.loads(roads.plain)["features"] for e in one["properties"]["edges"]]
-    assert sorted(edges) == list(range(view.edges)) == list(range(city.network.num_edges))
-    assert view.model_card()
+def test_facts_and_roads(view: Engine, city: SmallCity) -> None:
+    assert tuple(view.depots) == DEPOTS
+    roads = json.loads(gzip.decompress(view.road_map()))
+    edges = [edge for one in roads["features"] for edge in one["properties"]["edges"]]
+    assert sorted(edges) == list(range(city.network.num_edges))
 
 
-def test_a_drawing_closes_edges(view: CityView, city: SmallCity) -> None:
-    west, south, east, north = view.facts.bounds
-    around = [
-        [west - 1, south - 1],
-        [east + 1, south - 1],
-        [east + 1, north + 1],
-        [west, north + 1],
-    ]
-    assert len(view.closed_edges("polygon", around)) == view.edges
-    line = city.network.polyline(40).tolist()
-    assert 40 in view.closed_edges("line", line)
-    assert view.closed_edges("edges", [3, 5]) == [3, 5]
+def test_a_drawing_closes_edges(city: SmallCity) -> None:
+    layer, network = ClosureLayer(city.network), city.network
+    lon, lat = (
+        [network.lon.min() - 1, network.lon.max() + 1],
+        [network.lat.min(), network.lat.max()],
+    )
+    around = [[lon[0], lat[0] - 1], [lon[1], lat[0] - 1], [lon[1], lat[1] + 1], [lon[0], lat[1]]]
+    assert len(layer.draw("polygon", around, whole_city=True)) == network.num_edges
+    with pytest.raises(ClosesTooMuchError):
+        layer.draw("polygon", around, whole_city=False)
+    assert 40 in layer.draw("line", network.polyline(40).tolist(), whole_city=False)
+    assert layer.draw("edges", [3, 5], whole_city=False) == (3, 5)
     with pytest.raises(InputError):
-        view.closed_edges("edges", [view.edges])
+        layer.draw("edges", [network.num_edges], whole_city=False)
 
 
-def test_cover_falls_with_units_and_with_open_roads(view: CityView, city: SmallCity) -> None:
+def test_a_closure_has_a_bounded_number_of_edges(
+    city: SmallCity, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(closures, "MOST_CLOSED", 1)
+    with pytest.raises(InputError, match="2 edges"):
+        ClosureLayer(city.network).draw("edges", [3, 5], whole_city=False)
+
+
+def test_cover_falls_with_units_and_with_open_roads(view: Engine, city: SmallCity) -> None:
     assert view.cover((), (), NOW) is None
     whole = view.cover(city.fleet, (), NOW)
     one = view.cover(city.fleet[:1], (), NOW)
@@ -65,68 +69,58 @@ def test_cover_falls_with_units_and_with_open_roads(view: CityView, city: SmallC
     for worse in (one, road, closed):
         assert whole is not None
         assert worse is not None
-        assert worse.median_s is None or (whole.median_s or 0.0) < worse.median_s
-    blocked = view.cover(city.fleet, (Closed("x", "", tuple(range(view.edges))),), NOW)
-    assert blocked is not None
-    assert (blocked.median_s, blocked.p90_s) == (None, None)
+        assert worse["median_s"] is None or (whole["median_s"] or 0.0) < worse["median_s"]
+    everything = Closed("x", "", tuple(range(city.network.num_edges)))
+    blocked = view.cover(city.fleet, (everything,), NOW)
+    assert blocked == {"median_s": None, "p90_s": None}
+    assert view.cover((city.unit(depot="D7"),), (), NOW) is None
 
 
-def test_invented_calls_can_be_asked(view: CityView, city: SmallCity) -> None:
+def test_invented_calls_can_be_asked(view: Engine, city: SmallCity) -> None:
     adviser = city.adviser()
     named = 0
     for number in range(20):
         call = view.invented_call(number, NOW)
         assert micros(call["received_at"]) == NOW
         where = call["location"]
-        city.network.snap(where["lon"], where["lat"], adviser.settings.city.snap_limit_m)
+        city.network.snap(where["lon"], where["lat"], adviser.assets.settings.city.snap_limit_m)
         named += call["primary"] is not None and call["primary"]["depot"] in DEPOTS
     assert named > 10
 
 
-def test_the_open_network_is_made_once_for_the_same_closures(grid: RoadNetwork) -> None:
-    roads = Roads(grid)
-    assert roads.open(()) is grid
-    made = roads.open((Closed("a", "", (3,)), Closed("b", "", (3, 5))))
+def test_the_open_network_is_made_once_for_the_same_closures(view: Engine) -> None:
+    assets = view.assets
+    assert assets.roads(()) is assets.network
+    made = assets.roads((Closed("a", "", (3,)), Closed("b", "", (3, 5))))
     assert made.closed == (3, 5)
-    assert roads.open((Closed("c", "", (5, 3)),)) is made
-    assert roads.open(()).closed == ()
+    assert assets.roads((Closed("c", "", (5, 3)),)) is made
 
 
 # --- the engine ---------------------------------------------------------------------
 
 
-def test_an_engine_becomes_ready_and_prepares_its_traffic(city: SmallCity) -> None:
+def test_an_engine_becomes_ready(city: SmallCity) -> None:
     engine = Engine.load(city.settings())
-    assert (engine.ready, engine.traffic_status) == (False, "starting")
+    assert not engine.ready
     engine.start()
     until = time.monotonic() + 60.0
-    while not (engine.ready and engine.traffic_status == "ready") and time.monotonic() < until:
+    while not engine.ready and time.monotonic() < until:
         time.sleep(0.01)
-    assert (engine.ready, engine.traffic_status) == (True, "ready")
+    assert engine.ready
     engine.close()
 
 
-def test_a_problem_of_the_traffic_is_logged_once_and_a_rehearsal_that_fails_stops_nothing(
+def test_a_rehearsal_that_fails_stops_nothing(
     city: SmallCity, caplog: pytest.LogCaptureFixture
 ) -> None:
-    settings = city.settings()
-    assets = load_assets(settings)
-
     class Broken:
-        status = "ready"
-
-        def prepare(self) -> None:
-            raise TrafficServiceError("away")
-
         def look(self, *_: Any) -> Any:
             raise ZeroDivisionError
 
-    engine = Engine(settings, replace(assets, traffic=Broken()))  # type: ignore[arg-type]
+    engine = Engine(replace(load_assets(city.settings()), traffic=Broken()))  # type: ignore[arg-type]
     with caplog.at_level(logging.ERROR):
-        for _ in range(3):
-            engine.prepare()
-        assert caplog.text.count("away") == 1
         engine.warm_up()
+    assert "rehearsal" in caplog.text
     assert engine.ready
 
 
@@ -161,7 +155,7 @@ def test_what_was_known_stays_known_until_it_is_stale() -> None:
     poll.refresh(NOW)
     known = poll.known(NOW)
     assert (known.weather.temperature_c.value, known.weather.rainfall_mm.value) == (30.0, 2.0)
-    assert (known.age_s, known.stale) == (300.0, False)
+    assert (oldest_s(known.weather, moment(NOW)), known.doubts) == (300.0, ())
     for error in (
         TrafficServiceError("away"),
         RuntimeError("?"),
@@ -170,13 +164,14 @@ def test_what_was_known_stays_known_until_it_is_stale() -> None:
         provider.next = error
         poll.refresh(NOW)
         assert poll.known(NOW).weather == known.weather
-        assert poll.known(NOW).problem
+        assert [code for code, _ in poll.known(NOW).doubts] == ["weather_unavailable"]
     later = poll.known(NOW + 400 * SECOND)
     assert not later.weather.temperature_c.known
-    assert (later.weather.rainfall_mm.value, later.stale) == (2.0, True)
+    assert later.weather.rainfall_mm.value == 2.0
+    assert "weather_stale" in [code for code, _ in later.doubts]
 
 
 def test_without_a_source_the_weather_is_not_known() -> None:
     poll = WeatherPoll(None, 114.0, 22.0, 600.0)
     poll.refresh(NOW)
-    assert (poll.problem, poll.known(NOW).age_s) == ("", None)
+    assert (poll.problem, poll.known(NOW)) == ("", KnownWeather())

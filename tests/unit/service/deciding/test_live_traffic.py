@@ -12,43 +12,48 @@ import numpy as np
 import pytest
 
 from ideal_dispatch import RoadNetwork
-from ideal_dispatch.context import Weather
 from ideal_dispatch.dispatch import Assignment, Incident, Readiness
 from ideal_dispatch.errors import UnreachableError
 from ideal_dispatch.network import Depot
-from ideal_dispatch.service.deciding.case import CallAsRead
-from ideal_dispatch.service.deciding.live_traffic import LiveTraffic, RecordedLive, RouterLive
+from ideal_dispatch.service.deciding.live_traffic import (
+    LiveTraffic,
+    RecordedLive,
+    RouterLive,
+    TrafficQuery,
+)
 from ideal_dispatch.traffic.source import RouteQuote
 from tests.unit.dispatch.worlds import CALENDAR, depots, random_model, world
 
 
 @pytest.fixture
 def forecast(grid: RoadNetwork) -> LiveTraffic:
-    return LiveTraffic(grid, CALENDAR, random_model(grid))
+    return LiveTraffic(random_model(grid))
 
 
-def recorded(grid: RoadNetwork, hours: Sequence[tuple[int, int]] = ()) -> RecordedLive:
-    return RecordedLive(grid, CALENDAR, random_model(grid), lambda: world(grid).recording, hours)
+def recorded(grid: RoadNetwork) -> RecordedLive:
+    return RecordedLive(random_model(grid), world(grid).recording)
+
+
+def query(network: RoadNetwork, ready: Readiness, node: int = 65) -> TrafficQuery:
+    now = datetime.now(UTC)
+    return TrafficQuery(network, Incident("x", node, now), CALENDAR.context(now), ready)
 
 
 def asked(
     network: RoadNetwork, units: Sequence[int] = (1, 1), sent: Assignment | int | None = None
-) -> CallAsRead:
+) -> TrafficQuery:
     ready = Readiness(depots(len(units)), units, None, sent)
-    return CallAsRead(Incident("x", 65, datetime.now(UTC)), ready, Weather(), network)
+    return query(network, ready)
 
 
-def of_places(network: RoadNetwork, count: int) -> CallAsRead:
+def of_places(network: RoadNetwork, count: int) -> TrafficQuery:
     places = [Depot(f"d{number}", number) for number in range(count)]
     ready = Readiness(places, [1] * count)
-    return CallAsRead(Incident("x", 65, datetime.now(UTC)), ready, Weather(), network)
+    return query(network, ready)
 
 
 def test_a_recording_stands_for_every_moment(grid: RoadNetwork) -> None:
     live = recorded(grid)
-    assert live.status == "starting"
-    live.prepare()
-    assert live.status == "ready"
     recording = world(grid).recording
     stretch = recording.stretches[0]
     seen = set()
@@ -63,26 +68,15 @@ def test_a_recording_stands_for_every_moment(grid: RoadNetwork) -> None:
     assert len(seen) > 20
 
 
-def test_some_hours_may_take_turns_alone(grid: RoadNetwork) -> None:
-    live = recorded(grid, [(8, 9), (20, 22)])
-    live.prepare()
-    for minutes in range(0, 24 * 60, 7):
-        at = live.moment(datetime(2026, 3, 1, tzinfo=UTC) + timedelta(minutes=minutes))
-        assert CALENDAR.local(at).hour == 8
-    one = datetime(2026, 3, 1, 3, 0, tzinfo=UTC)
-    steps = [live.moment(one + timedelta(seconds=n)) - live.moment(one) for n in (0, 1, 2)]
-    assert steps == [timedelta(seconds=n) for n in (0, 1, 2)]  # time goes on there as here
+def test_where_no_day_has_the_hour_time_goes_on_there_as_here(grid: RoadNetwork) -> None:
+    live, night = recorded(grid), datetime(2026, 3, 1, 18, 0, tzinfo=UTC)
+    steps = [live.moment(night + timedelta(seconds=n)) - live.moment(night) for n in (0, 1, 2)]
+    assert steps == [timedelta(seconds=n) for n in (0, 1, 2)]
 
 
-def test_until_it_is_read_the_forecast_answers(grid: RoadNetwork) -> None:
-    live = recorded(grid)
-    assert live.look(asked(grid), 1.0).reasons[0][0] == "traffic_unavailable"
-    live.prepare()
-    seen = live.look(asked(grid), 1.0)
+def test_answers_say_that_it_is_a_recording(grid: RoadNetwork) -> None:
+    seen = recorded(grid).look(asked(grid), 1.0)
     assert [code for code, _ in seen.reasons] == ["recorded_traffic"]
-    show = recorded(grid, [(8, 9)])
-    show.prepare()
-    assert show.look(asked(grid), 1.0).reasons == ()
     assert seen.traffic_age_s is not None
     assert 0.0 <= seen.traffic_age_s < 60.0
     assert seen.router_times_s is not None
@@ -108,10 +102,10 @@ def test_a_reported_path_is_kept(grid: RoadNetwork, forecast: LiveTraffic) -> No
 
 def test_a_primary_without_any_way_is_said_to_have_none() -> None:
     network = RoadNetwork.from_arrays([0, 1], [1, 2], [100.0, 100.0], [0, 0.001, 0.002], [0, 0, 0])
-    forecast = LiveTraffic(network, CALENDAR, random_model(network))
+    forecast = LiveTraffic(random_model(network))
     places = [Depot("end", 2), Depot("start", 0)]
     ready = Readiness(places, (0, 1), None, 0)
-    call = CallAsRead(Incident("x", 1, datetime.now(UTC)), ready, Weather(), network)
+    call = query(network, ready, 1)
     with pytest.raises(UnreachableError):
         forecast.look(call, 1.0)
 
@@ -133,7 +127,7 @@ class Gate:
 
 
 def test_many_depots_and_calls_at_once_do_not_switch_a_router_off(grid: RoadNetwork) -> None:
-    router = RouterLive(grid, CALENDAR, random_model(grid), Gate(grid))
+    router = RouterLive(random_model(grid), Gate(grid))
     call = of_places(grid, 60)
     with ThreadPoolExecutor(4) as pool:
         found = list(pool.map(lambda _: router.look(call, 20.0).reasons, range(4)))
@@ -144,8 +138,8 @@ def test_many_depots_and_calls_at_once_do_not_switch_a_router_off(grid: RoadNetw
 
 def test_a_router_that_hangs_is_left_alone_and_says_so(grid: RoadNetwork) -> None:
     gate = Gate(grid)
-    router = RouterLive(grid, CALENDAR, random_model(grid), gate)
-    call = of_places(grid, 30)
+    router = RouterLive(random_model(grid), gate)
+    call = of_places(grid, 32)
     gate.open.clear()
     for _ in range(2):  # time to begin all questions
         assert [code for code, _ in router.look(call, 1.0).reasons] == ["traffic_unavailable"]
@@ -163,9 +157,9 @@ def test_a_router_that_hangs_is_left_alone_and_says_so(grid: RoadNetwork) -> Non
 
 def test_following_asks_no_router(grid: RoadNetwork) -> None:
     gate = Gate(grid)
-    router = RouterLive(grid, CALENDAR, random_model(grid), gate)
-    seen = router.follow(asked(grid))
-    expected = LiveTraffic(grid, CALENDAR, random_model(grid)).look(asked(grid), 0.0)
+    router = RouterLive(random_model(grid), gate)
+    seen = router.look(asked(grid), None)
+    expected = LiveTraffic(random_model(grid)).look(asked(grid), 0.0)
     assert seen.quote(0).path == expected.quote(0).path
     assert gate.asked == 0
     router.close()
@@ -195,13 +189,13 @@ class Obedient(Gate):
 
 
 def test_a_router_that_drives_over_a_closed_road_is_not_believed(grid: RoadNetwork) -> None:
-    router = RouterLive(grid, CALENDAR, random_model(grid), Gate(grid))
+    router = RouterLive(random_model(grid), Gate(grid))
     seen = router.look(asked(grid), 20.0)
     assert seen.reasons == ()
     closed = asked(grid.closing([int(seen.quote(1).path.edges[1])]))
     found = router.look(closed, 20.0)
     assert [code for code, _ in found.reasons] == ["closed_road"]
-    expected = LiveTraffic(grid, CALENDAR, random_model(grid)).look(closed, 0.0)
+    expected = LiveTraffic(random_model(grid)).look(closed, 0.0)
     assert [found.quote(n).path for n in (0, 1)] == [expected.quote(n).path for n in (0, 1)]
     assert router.status == "ready"
     driven = {int(edge) for n in (0, 1) for edge in seen.quote(n).path.edges}
@@ -212,7 +206,7 @@ def test_a_router_that_drives_over_a_closed_road_is_not_believed(grid: RoadNetwo
 
 def test_a_router_that_can_avoid_roads_is_asked_to(grid: RoadNetwork) -> None:
     source = Obedient(grid)
-    router = RouterLive(grid, CALENDAR, random_model(grid), source)
+    router = RouterLive(random_model(grid), source)
     seen = router.look(asked(grid), 20.0)
     assert source.avoided == []
     closed = grid.closing([int(seen.quote(0).path.edges[1])])
@@ -220,7 +214,7 @@ def test_a_router_that_can_avoid_roads_is_asked_to(grid: RoadNetwork) -> None:
     assert source.avoided == [closed.closed]
     assert found.reasons == ()
     assert not set(found.quote(0).path.edges) & set(closed.closed)
-    lost = RouterLive(grid, CALENDAR, random_model(grid), Obedient(grid, (0,)))
+    lost = RouterLive(random_model(grid), Obedient(grid, (0,)))
     assert [code for code, _ in lost.look(asked(closed), 20.0).reasons] == ["closed_road"]
     for one in (router, lost):
         one.close()

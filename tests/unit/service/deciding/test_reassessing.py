@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from ideal_dispatch.context import Weather
-from ideal_dispatch.service.deciding.assets import load_assets
+from ideal_dispatch.service.deciding.assets import Assets, load_assets
 from ideal_dispatch.service.deciding.live_traffic import RouterLive
-from ideal_dispatch.service.deciding.reassessing import Reassesser
+from ideal_dispatch.service.deciding.reassessing import looked_at
 from ideal_dispatch.service.messages import Closed, Followed, FollowedUnit, KnownWeather, Picture
 from ideal_dispatch.service.units import Unit
 from tests.unit.service.deciding.conftest import NOW, SCENE, SmallCity
@@ -25,9 +25,8 @@ class Unasked:
 
 
 @pytest.fixture(scope="module")
-def reassesser(city: SmallCity) -> Reassesser:
-    settings = city.settings(traffic={"kind": "forecast"})
-    return Reassesser(load_assets(settings), settings)
+def assets(city: SmallCity) -> Assets:
+    return load_assets(city.settings(traffic={"kind": "forecast"}))
 
 
 @pytest.fixture(scope="module")
@@ -46,15 +45,15 @@ def going(
 
 
 def said(
-    reassesser: Reassesser,
+    assets: Assets,
     city: SmallCity,
     first: FollowedUnit,
     second: FollowedUnit | None,
     closures: tuple[Closed, ...] = (),
     **more: Any,
 ) -> dict[str, Any]:
-    followed = Followed("c", city.place(SCENE), 60.0, first, second, **more)
-    found = reassesser.reassess(followed, closures, Weather(), NOW)
+    followed = Followed("c", city.place(SCENE), first, second, **more)
+    found = looked_at(assets, followed, closures, Weather(), NOW)
     assert found is not None
     return found
 
@@ -64,53 +63,51 @@ def codes(found: dict[str, Any]) -> list[str]:
 
 
 def test_only_closed_roads_lead_there(
-    reassesser: Reassesser, city: SmallCity, closed: tuple[Closed, ...]
+    assets: Assets, city: SmallCity, closed: tuple[Closed, ...]
 ) -> None:
     """They are driven then; but a unit that need not do so, at the scene by chance, is proposed."""
     both = going(city, "A1", 0), going(city, "A2", 11)
-    before = said(reassesser, city, *both)
+    before = said(assets, city, *both)
     outside, inside = city.unit("A3", node=108), city.unit("A4", node=SCENE)
-    found = said(reassesser, city, *both, closed, free=(outside,))
+    found = said(assets, city, *both, closed, free=(outside,))
     assert found["said"]["advice"] == before["said"]["advice"] == "keep"
     assert codes(found) == [*codes(before), "behind_closed_roads"]
     assert found["said"]["first_s"] == pytest.approx(before["said"]["first_s"], rel=0.01)
     assert found["said"]["second"]["unit"] == "A2"
-    found = said(reassesser, city, *both, closed, free=(outside, inside))
+    found = said(assets, city, *both, closed, free=(outside, inside))
     assert (found["said"]["advice"], found["said"]["second"]["unit"]) == ("send_one", "A4")
 
 
 def test_a_second_that_does_not_get_there_is_as_one_that_broke_down(
-    reassesser: Reassesser, city: SmallCity, closed: tuple[Closed, ...]
+    assets: Assets, city: SmallCity, closed: tuple[Closed, ...]
 ) -> None:
     both = going(city, "A1", SCENE), going(city, "A2", 11)
-    found = said(reassesser, city, *both, closed)
+    found = said(assets, city, *both, closed)
     assert (found["said"]["advice"], codes(found)) == ("keep", ["second_lost"])
     assert found["said"]["first_s"] > 0.0
 
 
 def test_a_first_that_arrived_is_there_although_no_road_leads_there_any_more(
-    reassesser: Reassesser, city: SmallCity, closed: tuple[Closed, ...]
+    assets: Assets, city: SmallCity, closed: tuple[Closed, ...]
 ) -> None:
     both = going(city, "A1", state="arrived"), going(city, "A2", 11)
-    found = said(reassesser, city, *both, closed, free=(city.unit("A4", node=SCENE),))
+    found = said(assets, city, *both, closed, free=(city.unit("A4", node=SCENE),))
     assert (found["said"]["advice"], codes(found)) == ("stand_down", ["first_arrived"])
 
 
-def test_the_unit_that_arrives_first_is_proposed(reassesser: Reassesser, city: SmallCity) -> None:
+def test_the_unit_that_arrives_first_is_proposed(assets: Assets, city: SmallCity) -> None:
     lost = going(city, "A1", state="lost")
     node = int(city.network.tail[np.flatnonzero(city.network.head == SCENE)[0]])
     near, home = city.unit("A3", node=node), city.unit("A2", "D2")
-    found = said(reassesser, city, lost, None, free=(home, near))
+    found = said(assets, city, lost, None, free=(home, near))
     assert (found["said"]["advice"], found["said"]["second"]["unit"]) == ("send_one", "A3")
-    found = said(reassesser, city, lost, None)
+    found = said(assets, city, lost, None)
     assert found["said"]["second"] is None
 
 
-def test_units_that_were_seen_too_long_ago_are_said(
-    reassesser: Reassesser, city: SmallCity
-) -> None:
+def test_units_that_were_seen_too_long_ago_are_said(assets: Assets, city: SmallCity) -> None:
     def unseen(first: FollowedUnit, second: FollowedUnit | None, *free: Unit) -> list[str]:
-        found = said(reassesser, city, first, second, free=free)
+        found = said(assets, city, first, second, free=free)
         late = [one for one in found["said"]["reasons"] if one["code"].endswith("_not_seen")]
         assert all(one["values"] == {"minutes": 10} for one in late)
         return [one["code"] for one in late]
@@ -127,26 +124,20 @@ def test_units_that_were_seen_too_long_ago_are_said(
 def test_arrivals_are_those_of_the_advice(city: SmallCity) -> None:
     """Looked at in the second of the call, the primary arrives when the advice says."""
     adviser = city.adviser(traffic={"kind": "forecast"})
-    reassesser = Reassesser(adviser.assets, adviser.settings)
     states: dict[str, Any] = {"dispatched": "waiting", "en_route": "en_route"}
     for seen, status in itertools.product(({}, {"node": 40, "ago_s": 50.0}), states):
         unit = city.unit("A1", **{**seen, "status": status, "since_s": 20.0})
         call, picture = city.call(primary={"unit": "A1"}), Picture(NOW, (unit, *city.fleet))
         made = adviser.advise(call, picture, KnownWeather(), time.monotonic() + 60.0)
         first = FollowedUnit(unit, states[status], 20.0)
-        found = said(reassesser, city, first, None)["said"]["first_s"]
+        found = said(adviser.assets, city, first, None)["said"]["first_s"]
         assert made.fields["primary"]["arrival"]["expected_s"] == pytest.approx(found, abs=0.06)
 
 
-def test_following_takes_the_router_s_times_at_the_call(
-    reassesser: Reassesser, city: SmallCity
-) -> None:
+def test_following_takes_the_router_s_times_at_the_call(assets: Assets, city: SmallCity) -> None:
     """Each unit has its own ratio, one that the router was not asked about that of both."""
-    settings = city.settings(traffic={"kind": "forecast"})
-    assets = load_assets(settings)
-    live = assets.traffic
-    routed = RouterLive(live.network, live.calendar, live.model, Unasked())
-    own = Reassesser(replace(assets, traffic=routed), settings)
+    routed = RouterLive(assets.model, Unasked())
+    own = replace(assets, traffic=routed)
     traffic = {
         "A1": {"router_s": 300.0, "forecast_s": 100.0},
         "A2": {"router_s": 50.0, "forecast_s": 100.0},
@@ -155,7 +146,7 @@ def test_following_takes_the_router_s_times_at_the_call(
         both = going(city, "A1", node), going(city, "A2", 119 - node)
         alone = said(own, city, *both)["said"]
         found = said(own, city, *both, traffic=traffic)["said"]
-        assert alone["first_s"] == said(reassesser, city, *both)["said"]["first_s"]
+        assert alone["first_s"] == said(assets, city, *both)["said"]["first_s"]
         assert found["first_s"] == pytest.approx(max(3.0 * alone["first_s"], 1.0))
         assert found["second_s"] <= alone["second_s"]
     first, other = going(city, "A1", 0), city.unit("A3", node=108)
@@ -165,48 +156,45 @@ def test_following_takes_the_router_s_times_at_the_call(
     assert slower["second_s"] > alone["second_s"]
 
 
-def test_where_units_were_taken_to_be_goes_with_it(reassesser: Reassesser, city: SmallCity) -> None:
+def test_where_units_were_taken_to_be_goes_with_it(assets: Assets, city: SmallCity) -> None:
     def place(node: int) -> dict[str, float]:
         at = city.place(node)
         return {"lon": at.lon, "lat": at.lat}
 
     home = {**place(0), "on_road": False, "age_s": None}
     both = going(city, "A1", SCENE, 7.0), going(city, "A2", 11, 600.0)
-    found = said(reassesser, city, *both)
+    found = said(assets, city, *both)
     assert found["starts"] == [
         {"unit": "A1", "depot": "D0", "state": "en_route",
          "start": {**place(SCENE), "on_road": True, "age_s": 7.0}},
         {"unit": "A2", "depot": "D0", "state": "en_route", "start": home},  # before it left
     ]  # fmt: skip
-    alone = said(reassesser, city, going(city, "A1", state="waiting"), None)
+    alone = said(assets, city, going(city, "A1", state="waiting"), None)
     assert [one["start"] for one in alone["starts"]] == [home]
 
 
-def test_a_dispatch_that_cannot_be_placed_is_left_alone(
-    reassesser: Reassesser, city: SmallCity
-) -> None:
+def test_a_dispatch_that_cannot_be_placed_is_left_alone(assets: Assets, city: SmallCity) -> None:
     lost = replace(going(city, "A1").unit, depot="D7")
-    followed = Followed("c", city.place(SCENE), 60.0, FollowedUnit(lost, "waiting", 60.0), None)
-    assert reassesser.reassess(followed, (), Weather(), NOW) is None
+    followed = Followed("c", city.place(SCENE), FollowedUnit(lost, "waiting", 60.0), None)
+    assert looked_at(assets, followed, (), Weather(), NOW) is None
 
 
 def test_with_a_fleet_the_absence_that_is_left_is_priced(city: SmallCity) -> None:
     fleet = {"units": dict.fromkeys(("D0", "D1", "D2"), 3), "calls_per_day": 60,
              "recall": "worth"}  # fmt: skip
     settings = city.settings(traffic={"kind": "forecast"}, fleet=fleet)
-    own = Reassesser(load_assets(settings), settings)
+    own = load_assets(settings)
     both = going(city, "A1", 0), going(city, "A2", 11)
     dear = said(own, city, *both)["said"]["cost"]
     cheap = said(own, city, *both, free=city.fleet)["said"]["cost"]
     assert dear > cheap > 0.0
-    fixed = city.settings(traffic={"kind": "forecast"})
-    plain = Reassesser(load_assets(fixed), fixed)
+    plain = load_assets(city.settings(traffic={"kind": "forecast"}))
     found = said(plain, city, *both, cost_lives=0.002, hold_s=600.0)["said"]
     assert 0.0 < found["cost"] < 0.002
     assert said(plain, city, *both)["said"]["cost"] == 0.0
 
 
-def test_what_was_said_before_counts(reassesser: Reassesser, city: SmallCity) -> None:
+def test_what_was_said_before_counts(assets: Assets, city: SmallCity) -> None:
     last = {"advice": "stand_down", "at_s": 50.0, "changes": 3, "changed_s": 50.0}
-    found = said(reassesser, city, going(city, "A1", 0), None, last=last)["said"]
+    found = said(assets, city, going(city, "A1", 0), None, last=last)["said"]
     assert (found["advice"], found["changes"], found["at_s"]) == ("stand_down", 3, 60.0)

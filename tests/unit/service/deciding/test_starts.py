@@ -1,14 +1,15 @@
 """Where the ambulances of a call start, by what is known of units."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from ideal_dispatch.dispatch.answer import Reason
+from ideal_dispatch.dispatch import Readiness
 from ideal_dispatch.service.clock import SECOND
-from ideal_dispatch.service.deciding.starts import NoAdviceError, Starts, UnitStarts
-from ideal_dispatch.service.messages import Closed, Picture
+from ideal_dispatch.service.deciding.assets import load_assets
+from ideal_dispatch.service.deciding.starts import NoAdviceError, UnitStarts
 from ideal_dispatch.service.units import Unit
 from tests.unit.dispatch.worlds import depots
 from tests.unit.service.deciding.conftest import NOW, SmallCity
@@ -18,15 +19,15 @@ class Reader:
     """Reads starts, and keeps the codes of the reasons."""
 
     def __init__(self, city: SmallCity) -> None:
-        self.city, self.codes = city, list[str]()
+        self.city, self.codes, self.assumed = city, list[str](), False
         settings = city.settings(units={"candidates": 3, "position_stale_s": 120.0})
-        self.starts = UnitStarts(city.network, depots(2), settings)
+        self.assets = replace(load_assets(settings), depots={one.name: one for one in depots(2)})
 
-    def __call__(self, *units: Unit, closed: tuple[int, ...] = (), **call: Any) -> Starts:
-        reasons: list[Reason] = []
-        closures = (Closed("x", "", closed),) if closed else ()
-        found = self.starts.read(self.city.call(**call), Picture(NOW, units, closures), reasons)
-        self.codes = [code for code, _ in reasons]
+    def __call__(self, *units: Unit, closed: tuple[int, ...] = (), **call: Any) -> Readiness:
+        asked = self.city.call(**call)
+        starts = UnitStarts(self.assets, NOW, asked.location, frozenset(closed))
+        found, self.assumed = starts.read(asked, units)
+        self.codes = [code for code, _ in starts.reasons]
         return found
 
 
@@ -35,8 +36,9 @@ def read(city: SmallCity) -> Reader:
     return Reader(city)
 
 
-def ids(starts: Starts) -> list[list[str]]:
-    return [[unit.id for unit in units] for units in starts.units]
+def ids(starts: Readiness) -> list[list[str]]:
+    assert starts.ids is not None
+    return [list(each) for each in starts.ids]
 
 
 def test_free_units_start_at_their_depots_or_where_they_were_seen(
@@ -71,10 +73,10 @@ def test_units_that_other_calls_hold_are_not_free(read: Reader, city: SmallCity)
         return city.unit(promised_to=call_id, promise="advised", promised_until=until)
 
     found = read(promised("other", 10.0))
-    assert (ids(found), found.promised != "") == ([[], []], True)
+    assert (ids(found), read.codes) == ([[], []], ["last_unit_promised"])
     for held in (promised("c", 10.0), promised("other", -10.0)):
         found = read(held)
-        assert (ids(found), found.promised) == ([["A1"], []], "")
+        assert (ids(found), read.codes) == ([["A1"], []], [])
 
 
 def test_of_units_on_the_road_the_nearest_are_considered(read: Reader, city: SmallCity) -> None:
@@ -122,7 +124,7 @@ def test_a_named_unit_that_waits_goes_from_its_depot(read: Reader, city: SmallCi
         city.unit("A1", status="dispatched", since_s=30.0), city.unit("A2"), ago_s=90.0,
         primary={"unit": "a1"},
     )  # fmt: skip
-    assert (found.sent, found.first and found.first.id, ids(found)) == (0, "A1", [["A2"], []])
+    assert (found.sent, found.sent_unit, ids(found)) == (0, "A1", [["A2"], []])
     assert (found.sent_ago_s, found.driven_s) == (30.0, 0.0)
     found = read(city.unit("A1"), ago_s=90.0, primary={"unit": "A1"})
     assert (found.sent_ago_s, found.driven_s) == (90.0, 0.0)
@@ -156,7 +158,7 @@ def test_the_primary_of_another_call_is_not_on_its_way(read: Reader, city: Small
     for status in ("at_station", "available", "en_route", "on_scene"):
         unit = city.unit(node=40, status=status, since_s=60.0, call_id="other")
         found = read(unit, ago_s=20.0, primary={"unit": "A1"})
-        assert found.sent is not None
+        assert isinstance(found.sent, int)
         assert not found.depots[found.sent].rolling
         assert (found.driven_s, found.sent_ago_s) == (0.0, 20.0)
         assert read.codes == ["other_call"]
@@ -180,17 +182,18 @@ def test_doubts_about_the_primary_are_said(read: Reader, city: SmallCity) -> Non
 def test_the_first_free_unit_of_a_named_depot_is_taken(read: Reader, city: SmallCity) -> None:
     for named in ({"depot": "d1"}, {"depot": "D1", "unit": "B7"}):
         found = read(city.unit("A1", "D1"), city.unit("A2", "D1"), primary=named)
-        assert (found.sent, found.first and found.first.id, ids(found)[1]) == (1, "A1", ["A2"])
-        assert read.codes == ["units_assumed"]
+        assert (found.sent, found.sent_unit, ids(found)[1]) == (1, "A1", ["A2"])
+        assert (read.assumed, read.codes) == (True, ["units_assumed"])
     found = read(city.unit("A1"), primary={"depot": "D1"})
-    assert (found.sent, found.first, read.codes) == (1, None, ["units_assumed"])
+    assert (found.sent, found.sent_unit, read.codes) == (1, "", ["units_assumed"])
+    assert not read.assumed
 
 
 def test_the_unit_that_an_earlier_advice_took_is_taken_again(read: Reader, city: SmallCity) -> None:
     held: dict[str, Any] = {"promised_to": "c", "promised_until": NOW + SECOND}
     second = city.unit("A2", promise="accepted", **held)
     first = city.unit("A3", promise="sent", **held)
-    assert read(city.unit("A1"), second, first, primary={"depot": "D0"}).first == first
+    assert read(city.unit("A1"), second, first, primary={"depot": "D0"}).sent_unit == "A3"
     assert ids(read(city.unit("A1"), first))[0] == ["A3", "A1"]
 
 
@@ -199,8 +202,8 @@ def test_a_unit_of_the_named_depot_that_is_on_the_call_is_the_primary(
 ) -> None:
     going = city.unit("A2", node=40, status="en_route", call_id="c", since_s=30.0)
     found = read(city.unit("A1"), going, primary={"depot": "D0"})
-    assert (found.first, ids(found)[0], read.codes) == (going, ["A1"], [])
-    assert not found.assumed
+    assert (found.sent_unit, ids(found)[0], read.codes) == ("A2", ["A1"], [])
+    assert not read.assumed
 
 
 def test_the_primary_is_taken_off_a_count_older_than_the_call(
@@ -208,9 +211,9 @@ def test_the_primary_is_taken_off_a_count_older_than_the_call(
 ) -> None:
     count = city.unit("D0 #1", told_at=NOW - 30 * SECOND, anonymous=True)
     found = read(count, ago_s=10.0, primary={"depot": "D0"})
-    assert (found.first, ids(found)[0], read.codes) == (count, [], ["units_assumed"])
+    assert (found.sent_unit, ids(found)[0], read.codes) == ("D0 #1", [], ["units_assumed"])
     found = read(count, ago_s=60.0, primary={"depot": "D0"})
-    assert (found.sent, found.first, ids(found)[0], read.codes) == (0, None, ["D0 #1"], [])
+    assert (found.sent, found.sent_unit, ids(found)[0], read.codes) == (0, "", ["D0 #1"], [])
 
 
 @pytest.mark.parametrize(
