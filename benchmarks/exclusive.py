@@ -30,7 +30,7 @@ from benchmarks.ports import free_port
 from benchmarks.stack import WorkerProcess
 from ideal_dispatch.cities import HARBOUR_MODEL, harbour_city
 from ideal_dispatch.service.record.database import Database, Job
-from ideal_dispatch.service.record.verification import read_chain, verify
+from ideal_dispatch.service.record.verification import log_rows, verify
 from ideal_dispatch.service.tokens import digest
 
 UNITS, CALLS, CLIENTS = 10, 40, 8
@@ -171,10 +171,10 @@ class Storm:
         return f"delete {answer.status_code}"
 
 
-def log_rows(database: Database) -> Iterator[tuple[int, str, str, dict[str, Any]]]:
+def contents(database: Database) -> Iterator[tuple[int, str, str, dict[str, Any]]]:
     """Moment, kind, call and content of every row."""
     with database.snapshot(Job(time.monotonic() + 600.0)) as connection:
-        for row in read_chain(connection).rows:
+        for row in log_rows(connection):
             yield row.at, row.kind, row.call_id, row.content
 
 
@@ -190,7 +190,7 @@ def look_at(database: Database, storm: Storm) -> None:
     lost_before: set[tuple[str, str]] = set()
     pending: list[tuple[str, str | None, str]] = []  # takings to be explained by rows that follow
     last_at = 0
-    for at, kind, call_id, body in log_rows(database):
+    for at, kind, call_id, body in contents(database):
         if at < last_at:
             tally.broken.append(f"the log runs backwards: {at} after {last_at}")
         last_at = at

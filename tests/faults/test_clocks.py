@@ -12,7 +12,7 @@ import pytest
 from ideal_dispatch.service.clock import micros
 from ideal_dispatch.service.requests import RecommendationRequest
 from ideal_dispatch.service.messages import KnownWeather, Picture
-from ideal_dispatch.service.record import tables
+from ideal_dispatch.service.record import rows
 from ideal_dispatch.service.units import Unit
 from tests.service_town import (
     Local,
@@ -113,8 +113,8 @@ def test_the_databases_clock_jumps(
 ) -> None:
     """Advice is given before and after; set back a little, time stands still meanwhile."""
     before = client.advice(town.call(f"before {seconds}"))
-    clock = tables.database_now
-    monkeypatch.setattr(tables, "database_now", lambda c: clock(c) + round(seconds * 1e6))
+    clock = rows.database_now
+    monkeypatch.setattr(rows, "database_now", lambda c: clock(c) + round(seconds * 1e6))
     made = client.advice(town.call(f"jumped {seconds}", received_at=None))
     assert made["decision"] != "no_advice"
     assert abs(seconds) > 10.0 or made["asked_at"] >= before["asked_at"]

@@ -42,25 +42,21 @@ class ClosureLayer:
 
     def edges(self, row: ClosureRow) -> tuple[int, ...]:
         """The edges of a closure here; none where its roads are not known on this network."""
-        found = self._edges.get(row.id)
-        if found is None:
-            found = self._edges[row.id] = self._laid(row)
+        if row.id not in self._edges:
+            shape = json.loads(row.shape)
+            kind = "line" if shape["line"] else "polygon"
+            found: Sequence[int] = ()
+            if shape["network"] == self._city.facts.checksums["network"]:
+                found = shape["edges"]
+            elif shape[kind]:  # edges of another network say nothing here
+                try:
+                    found = self._city.closed_edges(kind, shape[kind])
+                except IdealError as error:
+                    log.warning("closure %s closes nothing here: %s", row.id, error)
+            self._edges[row.id] = tuple(found)
             while len(self._edges) > 2 * MOST:
                 del self._edges[next(iter(self._edges))]
-        return found
-
-    def _laid(self, row: ClosureRow) -> tuple[int, ...]:
-        shape = json.loads(row.shape)
-        if shape["network"] == self._city.facts.checksums["network"]:
-            return tuple(shape["edges"])
-        kind = "line" if shape["line"] else "polygon"
-        if not shape[kind]:  # edges of another network say nothing here
-            return ()
-        try:
-            return tuple(self._city.closed_edges(kind, shape[kind]))
-        except IdealError as error:
-            log.warning("closure %s closes nothing here: %s", row.id, error)
-            return ()
+        return self._edges[row.id]
 
     def laid(self, rows: Sequence[ClosureRow]) -> tuple[Closed, ...]:
         """Closures in force, for a decision."""

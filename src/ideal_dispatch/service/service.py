@@ -211,11 +211,11 @@ class Service:
         result, changes = await self.read(update)
         if changes:
             result = await self.write(partial(report, reader=self._reader, news=news, actor=actor))
-        seen = list(result.after.values())
-        if seen:
+        elif result.after:
+            clock, seen = self.settings.clock, result.after.values()
             await self._database(
                 lambda job: self.database.write(
-                    lambda connection: see_units(connection, seen), job, durable=False
+                    lambda connection: see_units(State(connection, clock), seen), job, durable=False
                 )
             )
         ignored = result.ignored

@@ -12,7 +12,7 @@ from functools import cache
 from typing import Any, TypeVar
 
 import sqlalchemy as sa
-from sqlalchemy import Connection, Table, bindparam
+from sqlalchemy import Connection, Table
 
 from ideal_dispatch.service.clock import ClockTable
 from ideal_dispatch.service.errors import RecordUnavailableError
@@ -24,52 +24,26 @@ from ideal_dispatch.service.record.rows import (
     LogRow,
     Mark,
     StateRow,
-    database_now,
     image,
 )
-from ideal_dispatch.service.units import Unit
+from ideal_dispatch.service.units import AHEAD_US, Unit
 
 _STEPS_BACK_US = 10_000_000  # a clock that was set back a little stands still meanwhile
 
-_UNITS = sa.select(rows.unit).order_by(rows.unit.c.id)
-_UNIT = sa.select(rows.unit).where(rows.unit.c.id == bindparam("id"))
-_ADVICE = sa.select(rows.advice).where(rows.advice.c.id == bindparam("id"))
-_OF_CALL = (
-    sa.select(rows.advice)
-    .where(rows.advice.c.call_id == bindparam("call_id"))
-    .order_by(rows.advice.c.revision)
-)
-_OPEN_CLOSURES = sa.select(rows.closure).where(rows.closure.c.ended_at.is_(None))
-_HEAD = sa.select(rows.head)
-_HEARD = (
-    sa.update(rows.unit)
-    .where(rows.unit.c.id == bindparam("unit_id"))
-    .where(rows.unit.c.told_at <= bindparam("heard_us"))
-    .values(
-        told_at=bindparam("heard_us"),
-        status_at=sa.case(
-            (
-                rows.unit.c.status_at < bindparam("status_us", type_=sa.BigInteger),
-                bindparam("status_us", type_=sa.BigInteger),
-            ),
-            else_=rows.unit.c.status_at,
-        ),
-    )
-)
-_SEEN = (
-    sa.update(rows.unit)
-    .where(rows.unit.c.id == bindparam("unit_id"))
-    .where(sa.or_(rows.unit.c.seen_at.is_(None), rows.unit.c.seen_at <= bindparam("seen_us")))
-    .values(
-        lon=bindparam("lon_now"),
-        lat=bindparam("lat_now"),
-        heading=bindparam("heading_now"),
-        speed_kmh=bindparam("speed_now"),
-        seen_at=bindparam("seen_us"),
-    )
-)
+_SEEN = ("lon", "lat", "heading", "speed_kmh", "seen_at")
+_SEE = sa.text("""
+    UPDATE unit SET lon = :lon, lat = :lat, heading = :heading, speed_kmh = :speed_kmh,
+                    seen_at = :seen_at
+    WHERE id = :id AND (seen_at IS NULL OR seen_at <= :seen_at OR seen_at > :ahead)
+""")
+_HEAR = sa.text("""
+    UPDATE unit SET told_at = :told_at,
+                    status_at = CASE WHEN status_at < :status_at THEN :status_at ELSE status_at END
+    WHERE id = :id AND told_at <= :told_at
+""")
 
 _Found = TypeVar("_Found")
+_Row = TypeVar("_Row", bound=StateRow)
 
 
 class State:
@@ -77,59 +51,68 @@ class State:
 
     def __init__(self, connection: Connection, clock: ClockTable, *, lock: bool = False) -> None:
         self.connection = connection
-        query = _HEAD.with_for_update() if lock else _HEAD
-        head = connection.execute(query).one_or_none()
-        if head is None:
+        query = sa.select(rows.head)
+        self.head = connection.execute(query.with_for_update() if lock else query).one_or_none()
+        if self.head is None:
             raise RecordUnavailableError("the head of the log is missing; restore a backup")
-        self._head = head
-        self.number: int = head.number
-        now = clock.at(database_now(connection), head.stepped_us)
-        self.now = max(now, head.at) if head.at - now < _STEPS_BACK_US else now
+        self.number: int = self.head.number
+        now = clock.at(rows.database_now(connection), self.head.stepped_us)
+        self.now = max(now, self.head.at) if self.head.at - now < _STEPS_BACK_US else now
+
+    def rows_of(self, kind: type[_Row], query: sa.Select[Any]) -> list[_Row]:
+        """The rows of one kind that a query of their whole table finds."""
+        return [kind(*row) for row in self.connection.execute(query)]
 
     def units(self) -> list[Unit]:
         """All units, by id."""
-        return [Unit(**row._mapping) for row in self.connection.execute(_UNITS)]
+        return self.rows_of(Unit, sa.select(rows.unit).order_by(rows.unit.c.id))
 
     def unit(self, id: str) -> Unit | None:  # noqa: A002
-        row = self.connection.execute(_UNIT, {"id": id}).one_or_none()
-        return None if row is None else Unit(**row._mapping)
+        return next(
+            iter(self.rows_of(Unit, sa.select(rows.unit).where(rows.unit.c.id == id))), None
+        )
 
     def advice(self, id: str) -> AdviceRow | None:  # noqa: A002
-        row = self.connection.execute(_ADVICE, {"id": id}).one_or_none()
-        return None if row is None else AdviceRow(**row._mapping)
+        query = sa.select(rows.advice).where(rows.advice.c.id == id)
+        return next(iter(self.rows_of(AdviceRow, query)), None)
 
     def of_call(self, call_id: str) -> list[AdviceRow]:
         """All advice on a call, by revision."""
-        found = self.connection.execute(_OF_CALL, {"call_id": call_id})
-        return [AdviceRow(**row._mapping) for row in found]
+        query = sa.select(rows.advice).where(rows.advice.c.call_id == call_id)
+        return self.rows_of(AdviceRow, query.order_by(rows.advice.c.revision))
 
-    def closures(self) -> list[ClosureRow]:
-        """Closures that were not ended and whose time has not passed, the oldest first."""
-        found = [ClosureRow(**row._mapping) for row in self.connection.execute(_OPEN_CLOSURES)]
-        found.sort(key=lambda one: json.loads(one.shape)["at"])
-        return [one for one in found if not one.over(self.now)]
+    def closures(self, *, active: bool = False) -> list[ClosureRow]:
+        """Closures that were not ended and whose time has not passed, the oldest first.
+
+        Those that are ``active`` have begun.
+        """
+        query = sa.select(rows.closure).where(rows.closure.c.ended_at.is_(None))
+        found = [row for row in self.rows_of(ClosureRow, query) if not row.over(self.now)]
+        found.sort(key=lambda row: json.loads(row.shape)["at"])
+        return [row for row in found if row.active(self.now)] if active else found
 
 
 class Transaction(State):
-    """A state that may be changed; :meth:`finish` writes what was logged."""
+    """A state that may be changed; :meth:`finish` writes what changed and what was logged."""
 
     def __init__(self, connection: Connection, clock: ClockTable) -> None:
         super().__init__(connection, clock, lock=True)
-        self._stepped_us: int = self._head.stepped_us
-        self._images: dict[str, dict[str, Any]] = {}
+        self._stepped_us: int = self.head.stepped_us
+        self._changes: dict[type[StateRow], dict[str, Any]] = {}
         self._logged: list[tuple[str, str, Mapping[str, Any]]] = []
+
+    def unit(self, id: str) -> Unit | None:  # noqa: A002
+        """A unit as this transaction leaves it."""
+        changed: dict[str, Unit | None] = self._changes.get(Unit, {})
+        return changed[id] if id in changed else super().unit(id)
 
     def put(self, row: StateRow) -> None:
         """Insert a row of the state, or replace the one of its id."""
-        table = TABLES[type(row)]
-        self.connection.execute(_upsert(table, self.connection.dialect.name), asdict(row))
-        self._images.setdefault(table.name, {})[row.id] = image(row)
+        self._changes.setdefault(type(row), {})[row.id] = row
 
     def delete(self, row: StateRow) -> None:
         """Remove a row of the state."""
-        table = TABLES[type(row)]
-        self.connection.execute(sa.delete(table).where(table.c.id == row.id))
-        self._images.setdefault(table.name, {})[row.id] = None
+        self._changes.setdefault(type(row), {})[row.id] = None
 
     def step(self, step_us: int) -> None:
         """Move a simulated clock on."""
@@ -141,15 +124,25 @@ class Transaction(State):
         self._logged.append((kind, call_id, body))
 
     def finish(self) -> None:
-        """Write the rows of the log."""
-        assert self._logged or not self._images, "a change that no row of the log says"
+        """Write the rows of the state, in the order of their ids, and those of the log."""
+        assert self._logged or not self._changes, "a change that no row of the log says"
         if not self._logged:
             return
+        images = {}
+        for kind, changed in self._changes.items():
+            table, gone = TABLES[kind], sorted(id_ for id_, row in changed.items() if row is None)
+            kept = [row for _, row in sorted(changed.items()) if row is not None]
+            if gone:
+                delete = sa.delete(table).where(table.c.id == sa.bindparam("gone"))
+                self.connection.execute(delete, [{"gone": id_} for id_ in gone])
+            if kept:
+                upsert = _upsert(table, self.connection.dialect.name)
+                self.connection.execute(upsert, [asdict(row) for row in kept])
+            images[table.name] = {**dict.fromkeys(gone), **{row.id: image(row) for row in kept}}
         written: list[LogRow] = []
-        last = Mark(self._head.number, self._head.hash)
+        last = Mark(self.head.number, self.head.hash)
         for kind, call_id, body in self._logged:
-            first = not written and self._images
-            content = {**body, "changes": self._images} if first else body
+            content = {**body, "changes": images} if images and not written else body
             written.append(LogRow.after(last, self.now, kind, call_id, content))
             last = written[-1].mark
         self.connection.execute(sa.insert(rows.log), [asdict(row) for row in written])
@@ -170,34 +163,31 @@ def changing(
     return found
 
 
-def see_units(connection: Connection, units: Iterable[Unit]) -> None:
+def see_units(state: State, units: Iterable[Unit]) -> None:
     """Keep where units were seen and when they last reported; older reports change nothing.
 
     In the order of their ids, so that two lists never wait for each other.
     """
-    ordered = sorted(units, key=lambda one: one.id)
-    seen = [
-        {
-            "unit_id": one.id, "lon_now": one.lon, "lat_now": one.lat, "heading_now": one.heading,
-            "speed_now": one.speed_kmh, "seen_us": one.seen_at,
-        }
-        for one in ordered if one.seen_at is not None
-    ]  # fmt: skip
-    heard = [
-        {"unit_id": one.id, "heard_us": one.told_at, "status_us": one.status_at} for one in ordered
-    ]
-    for statement, values in ((_SEEN, seen), (_HEARD, heard)):
+    ordered = [asdict(one) for one in sorted(units, key=lambda one: one.id)]
+    seen = [one | {"ahead": state.now + AHEAD_US} for one in ordered if one["seen_at"] is not None]
+    for statement, values in ((_SEE, seen), (_HEAR, ordered)):
         if values:
-            connection.execute(statement, values)
+            state.connection.execute(statement, values)
 
 
 @cache
 def _upsert(table: Table, dialect: str) -> Any:
-    """The statement that inserts a row, or replaces the one of its id."""
+    """The statement that inserts a row, or replaces the one of its id.
+
+    Where a known unit was seen is left to :func:`see_units`, which locks no head.
+    """
     if dialect == "sqlite":
         from sqlalchemy.dialects.sqlite import insert
     else:
         from sqlalchemy.dialects.postgresql import insert  # type: ignore[assignment]
     made = insert(table)
-    rest = {column.name: made.excluded[column.name] for column in table.c if column.name != "id"}
+    rest = {
+        column.name: made.excluded[column.name]
+        for column in table.c if column.name not in ("id", *_SEEN)
+    }  # fmt: skip
     return made.on_conflict_do_update(index_elements=["id"], set_=rest)

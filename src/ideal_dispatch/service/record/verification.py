@@ -62,21 +62,33 @@ def verify(database: Database, noted: Mark | None = None) -> Verification:
         if found is None:
             raise InputError("the head of the log is missing; restore a backup")
         anchor, head = Mark(found.anchor, found.anchor_hash), Mark(found.number, found.hash)
-        fold, last, count = _Fold(), anchor, 0
-        marks = {anchor} & {noted}
-        fault = None
+        fold, last, noted_is_there = _Fold(), anchor, noted in (None, anchor)
+        fault, count = None, 0
         for row in log_rows(connection):
             fault = _fault(row, last) or fold.take(row)
             if fault is not None:
                 break
             last, count = row.mark, count + 1
-            marks |= {last} & {noted}
+            noted_is_there |= last == noted
         else:
-            pruned = not anchor.number or anchor in fold.prunings
-            fault = _fault_at_the_ends(last, head, anchor if not pruned else None)
-            if fault is None and noted is not None and noted not in marks:
-                fault = _fault_of_noted(noted, anchor, head)
-            fault = fault or fold.difference(connection)
+            if last.number < head.number:
+                missing = _numbers(last.number + 1, head.number)
+                fault = f"{missing} missing: the end of the log was cut"
+            elif last.number > head.number:
+                fault = f"row {head.number + 1} was added behind the head of the log"
+            elif last.hash != head.hash:
+                fault = f"row {last.number} is not the one that the head of the log names"
+            elif anchor.number and anchor not in fold.prunings:
+                fault = (
+                    f"{_numbers(1, anchor.number)} missing, and no row says that they were pruned"
+                )
+            elif noted is not None and noted.number > head.number:
+                missing = _numbers(head.number + 1, noted.number)
+                fault = f"{missing} missing: the noted head came after them"
+            elif noted is not None and noted.number >= anchor.number and not noted_is_there:
+                fault = f"row {noted.number} is not the one that was noted: the log was rewritten"
+            else:
+                fault = fold.difference(connection)
         return Verification(count, anchor, head, fault)
 
 
@@ -140,29 +152,6 @@ def _fault(row: LogRow, last: Mark) -> str | None:
     if row.previous_hash != last.hash:
         return f"row {row.number} does not follow row {last.number}: one of them was rewritten"
     return None
-
-
-def _fault_at_the_ends(last: Mark, head: Mark, unpruned: Mark | None) -> str | None:
-    """What is missing before or after rows that are whole."""
-    if last.number < head.number:
-        return f"{_numbers(last.number + 1, head.number)} missing: the end of the log was cut"
-    if last.number > head.number:
-        return f"row {head.number + 1} was added behind the head of the log"
-    if last.hash != head.hash:
-        return f"row {last.number} is not the one that the head of the log names"
-    if unpruned is not None:
-        return f"{_numbers(1, unpruned.number)} missing, and no row says that they were pruned"
-    return None
-
-
-def _fault_of_noted(noted: Mark, anchor: Mark, head: Mark) -> str | None:
-    """What a noted head shows that is not among the rows; nothing where it was pruned."""
-    if noted.number < anchor.number:
-        return None
-    if noted.number > head.number:
-        gone = _numbers(head.number + 1, noted.number)
-        return f"{gone} missing: the noted head came after them"
-    return f"row {noted.number} is not the one that was noted: the log was rewritten"
 
 
 def _numbers(first: int, last: int) -> str:

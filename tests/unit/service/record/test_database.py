@@ -15,7 +15,7 @@ import sqlalchemy as sa
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.service.clock import ClockTable, micros
 from ideal_dispatch.service.errors import RecordUnavailableError
-from ideal_dispatch.service.record import tables
+from ideal_dispatch.service.record import rows
 from ideal_dispatch.service.record.database import Database, Job
 from ideal_dispatch.service.record.transaction import State, Transaction, changing
 from ideal_dispatch.service.units import Unit
@@ -47,7 +47,7 @@ def note(database: Database, text: str, job: Job | None = None) -> None:
 
 
 def events(database: Database) -> list[str]:
-    query = sa.select(tables.log.c.body).order_by(tables.log.c.number)
+    query = sa.select(rows.log.c.body).order_by(rows.log.c.number)
     return [
         body.split('"')[3]
         for body in database.read(lambda c: c.execute(query).scalars().all(), soon())
@@ -61,10 +61,10 @@ def test_many_writers_at_once_number_the_rows_in_order(url: str) -> None:
         for written in [pool.submit(note, both[n % 2], f"n{n}") for n in range(200)]:
             written.result()
     assert sorted(events(both[0])) == sorted(f"n{n}" for n in range(200))
-    query = sa.select(tables.log.c.number, tables.log.c.at).order_by(tables.log.c.number)
-    rows = both[1].read(lambda c: c.execute(query).all(), soon())
-    assert [row.number for row in rows] == [*range(1, 201)]
-    assert [row.at for row in rows] == sorted(row.at for row in rows)
+    query = sa.select(rows.log.c.number, rows.log.c.at).order_by(rows.log.c.number)
+    found = both[1].read(lambda c: c.execute(query).all(), soon())
+    assert [row.number for row in found] == [*range(1, 201)]
+    assert [row.at for row in found] == sorted(row.at for row in found)
     for one in both:
         one.close()
 
@@ -74,7 +74,7 @@ def test_a_change_that_fails_leaves_nothing(url: str) -> None:
     note(database, "first")
 
     def change(tx: Transaction) -> None:
-        tx.put_unit(Unit("A1", "D0", "at_station", 1, 1, 1))
+        tx.put(Unit("A1", "D0", "at_station", 1, 1, 1))
         tx.log("units", "", {})
         raise InputError("no")
 
@@ -89,7 +89,7 @@ def test_a_change_that_no_row_says_is_an_error(url: str) -> None:
     database = Database(url)
     unit = Unit("A1", "D0", "at_station", 1, 1, 1)
     with pytest.raises(AssertionError):
-        database.write(lambda c: changing(c, WALL, lambda tx: tx.put_unit(unit)), soon())
+        database.write(lambda c: changing(c, WALL, lambda tx: tx.put(unit)), soon())
     database.close()
 
 
@@ -181,7 +181,7 @@ def test_a_clock_that_was_set_back_a_little_stands_still(tmp_path: Path) -> None
     ahead = database.read(lambda c: State(c, WALL).now, soon()) + 5_000_000
 
     def move(connection: sa.Connection) -> None:
-        connection.execute(sa.update(tables.head).values(at=ahead))
+        connection.execute(sa.update(rows.head).values(at=ahead))
 
     database.write(move, soon())
     assert database.read(lambda c: State(c, WALL).now, soon()) == ahead

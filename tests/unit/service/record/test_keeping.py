@@ -16,7 +16,7 @@ from ideal_dispatch.cli import audit
 from ideal_dispatch.cli.audit import RecordOptions
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.service.clock import SECOND, ClockTable
-from ideal_dispatch.service.record import tables
+from ideal_dispatch.service.record import rows
 from ideal_dispatch.service.record.database import Database, Job
 from ideal_dispatch.service.record.export import CSV_COLUMNS, export
 from ideal_dispatch.service.record.retention import prune
@@ -61,13 +61,13 @@ def test_pruning_keeps_what_is_young_and_the_state(database: Database) -> None:
     assert prune(database, ClockTable(), 183) == 0
     year_later = Later()
     year_later.__class__.days = 400
-    units = count(database, tables.unit)
+    units = count(database, rows.unit)
     assert prune(database, year_later, 183) == before.rows
     after = verify(database)
     assert after.fault is None
     assert (after.rows, after.anchor) == (1, before.head)
-    assert count(database, tables.advice) == 0
-    assert count(database, tables.unit) == units
+    assert count(database, rows.advice) == 0
+    assert count(database, rows.unit) == units
     assert prune(database, year_later, 183) == 0
 
 
