@@ -4,6 +4,7 @@ import json
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 from ideal_dispatch.errors import IdealError, InputError
@@ -27,7 +28,8 @@ class ClosureLayer:
     """Which edges closures close in one worker's network, worked out once for each."""
 
     def __init__(self, city: CityView) -> None:
-        self._city, self._edges = city, dict[str, tuple[int, ...]]()
+        self._city = city
+        self.edges = lru_cache(2 * MOST)(self._edges_here)
 
     def draw(self, kind: str, drawn: Sequence[Any], whole_city: bool) -> tuple[int, ...]:
         """The edges that a new closure closes, or why it is refused."""
@@ -40,23 +42,19 @@ class ClosureLayer:
             )
         return edges
 
-    def edges(self, row: ClosureRow) -> tuple[int, ...]:
+    def _edges_here(self, row: ClosureRow) -> tuple[int, ...]:
         """The edges of a closure here; none where its roads are not known on this network."""
-        if row.id not in self._edges:
-            shape = json.loads(row.shape)
-            kind = "line" if shape["line"] else "polygon"
-            found: Sequence[int] = ()
-            if shape["network"] == self._city.facts.checksums["network"]:
-                found = shape["edges"]
-            elif shape[kind]:  # edges of another network say nothing here
-                try:
-                    found = self._city.closed_edges(kind, shape[kind])
-                except IdealError as error:
-                    log.warning("closure %s closes nothing here: %s", row.id, error)
-            self._edges[row.id] = tuple(found)
-            while len(self._edges) > 2 * MOST:
-                del self._edges[next(iter(self._edges))]
-        return self._edges[row.id]
+        shape = json.loads(row.shape)
+        if shape["network"] == self._city.facts.checksums["network"]:
+            return tuple(shape["edges"])
+        kind = "line" if shape["line"] else "polygon"
+        if not shape[kind]:  # edges of another network say nothing here
+            return ()
+        try:
+            return tuple(self._city.closed_edges(kind, shape[kind]))
+        except IdealError as error:
+            log.warning("closure %s closes nothing here: %s", row.id, error)
+            return ()
 
     def laid(self, rows: Sequence[ClosureRow]) -> tuple[Closed, ...]:
         """Closures in force, for a decision."""

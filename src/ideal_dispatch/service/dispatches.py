@@ -38,7 +38,6 @@ LONGEST_US = 2 * 3600 * SECOND
 SHOWN_US = 3600 * SECOND
 """How long a dispatch that ended is shown."""
 
-_EVERY_US = SECOND
 _MOVED_S = 10.0  # an expected arrival that moved so far is news
 _AT_ONCE = 10
 _INSIDE = ("said", "second_at", "sent_at")  # of a view: for the next look, not for clients
@@ -61,10 +60,7 @@ def begun(tx: Transaction, row: AdviceRow, answer: Mapping[str, Any]) -> AdviceR
         assert unit is not None
         expected_s = max(answer[role]["arrival"]["expected_s"] - waited_s, 0.0)
         view[role] = unit_in_view(unit, expected_s)
-    return replace(
-        row, state="running", primary_unit=view["primary"]["unit"],
-        second_unit=view["second"]["unit"], view=canonical(view), due_at=tx.now,
-    )  # fmt: skip
+    return replace(row, state="running", view=canonical(view), due_at=tx.now)
 
 
 def ended(tx: Transaction, row: AdviceRow) -> AdviceRow:
@@ -91,14 +87,6 @@ def shown(state: State) -> list[AdviceRow]:
     running = table.c.due_at.is_not(None)
     query = sa.select(table).where(running | (table.c.ended_at > state.now - SHOWN_US))
     return state.rows_of(AdviceRow, query.order_by(table.c.asked_at.desc()))
-
-
-def wake(state: State, units: Sequence[str]) -> None:
-    """Look at dispatches of these units at once: they do something else now."""
-    table = rows.advice
-    of_units = table.c.primary_unit.in_(units) | table.c.second_unit.in_(units)
-    later = sa.update(table).where(table.c.due_at > state.now).where(of_units)
-    state.connection.execute(later.values(due_at=state.now))
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,9 +123,8 @@ class DispatchFollower:
         due = due.limit(_AT_ONCE).with_for_update(skip_locked=True)
         found = list(connection.execute(due).scalars())
         if found:
-            every = max(self.clock.speed, 1.0) * _EVERY_US
-            later = sa.update(table).where(table.c.id.in_(found)).values(due_at=now + round(every))
-            connection.execute(later)
+            due_at = now + round(self.clock.speed * SECOND)
+            connection.execute(sa.update(table).where(table.c.id.in_(found)).values(due_at=due_at))
         return found
 
     def _picture(
@@ -162,9 +149,8 @@ def _followed(row: AdviceRow, units: Mapping[str, Unit], now: int) -> Followed |
     was not reported.
     """
     answer, view = json.loads(row.answer), json.loads(row.view or "{}")
-    first, second = units.get(row.primary_unit or ""), units.get(row.second_unit or "")
-    started = from_text(view["started_at"])
-    running = view["state"] == "running"
+    first, second = (units.get(view[role]["unit"]) for role in ("primary", "second"))
+    started, running = from_text(view["started_at"]), view["state"] == "running"
     if first is None or (second is None and running) or now - started > LONGEST_US:
         return None
     one = progress(first, row.call_id, view["sent_at"], now)
@@ -221,13 +207,13 @@ def _change(
     row = tx.advice(seen.id)
     if row is None or row.state != "running" or row.view != seen.view:
         return
+    before = json.loads(row.view or "{}")
     if followed is None:
-        second = tx.unit(row.second_unit or "")
+        second = tx.unit(before["second"]["unit"])
         if second is not None and second.free and second.promised_to == row.call_id:
             tx.put(second.released)
         tx.put(ended(tx, row))
         return
-    before = json.loads(row.view or "{}")
     after = _view(before, followed, found, tx)
     if _is_news(before, after):
         tx.put(replace(row, view=canonical(after)))
@@ -282,7 +268,7 @@ def _view(
     if said["advice"] != "keep":
         goes = (said["second"] if said["advice"] == "send_one" else before["second"]) or {}
         view["question"] = {
-            "id": f"{before['id']}-{tx.number + 1}", "advice": said["advice"],
+            "id": f"{before['id']}-{tx.head.number + 1}", "advice": said["advice"],
             "unit": goes.get("unit"), "depot": goes.get("depot"),
             "reason": said["reason"], "reasons": said["reasons"], "asked_at": moment_text(tx.now),
         }  # fmt: skip

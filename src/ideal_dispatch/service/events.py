@@ -124,7 +124,7 @@ class EventStreams:
 
     def _new(self, state: State) -> tuple[int, list[bytes]]:
         """Messages of new rows, and of units that were seen elsewhere since the last look."""
-        number, messages = self._after(state, state.number if self._last is None else self._last)
+        number, messages = self._after(state, state.head.number if self._last is None else self._last)
         if self._streams:
             units = state.units()
             moved = [
@@ -151,9 +151,9 @@ class EventStreams:
         for row in found:
             if row.kind in _UNREAD:
                 continue
-            data, kind = row.content, row.kind
-            changed = data.pop("changes", {}).get("unit", ())
-            plain: Any = [units.get(id_, {"id": id_, "gone": True}) for id_ in changed]
+            data: Any = row.content
+            kind, changed = row.kind, data.pop("changes", {}).get("unit", ())
+            plain = [units.get(id_, {"id": id_, "gone": True}) for id_ in changed]
             if kind == "units":
                 messages.append(_message("units", plain, row.number))
                 continue

@@ -209,9 +209,9 @@ def _promise(
     if sent is not None and (sent.promised_to != call_id or sent.promise == "advised"):
         tx.put(sent.held(call_id, "sent", tx.now + HELD_US))
     for id_ in (advice.primary if advice.chosen else None, advice.second):
-        unit = None if id_ is None else units[id_]
-        if unit is not None and not (unit.promised_to == call_id and unit.promise == "accepted"):
-            tx.put(unit.held(call_id, "advised", row.expires_at))
+        if id_ is None or (units[id_].promised_to, units[id_].promise) == (call_id, "accepted"):
+            continue
+        tx.put(units[id_].held(call_id, "advised", row.expires_at))
     return sent if sent is not None and sent.held_by_other(call_id, tx.now) else None
 
 

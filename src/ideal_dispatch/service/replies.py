@@ -79,8 +79,9 @@ def _to_advice(tx: Transaction, row: AdviceRow, given: Mapping[str, Any]) -> Adv
     for other in tx.of_call(row.call_id):  # a revision takes the place of the advice before
         if other.state == "running":
             tx.put(ended(tx, other))
-            if other.second_unit not in used:
-                _release(tx, other.second_unit, row.call_id)
+            second_before = json.loads(other.view or "{}")["second"]["unit"]
+            if second_before not in used:
+                _release(tx, second_before, row.call_id)
     return begun(tx, row, answer)
 
 
@@ -104,14 +105,13 @@ def _to_dispatch(tx: Transaction, row: AdviceRow, given: Mapping[str, Any]) -> A
     if action == "stand_down":
         if view["state"] != "running":
             raise ConflictError("ended", "the second unit was stood down already")
-        _release(tx, row.second_unit, row.call_id)
+        _release(tx, view["second"]["unit"], row.call_id)
         view["state"] = "stood_down"
     elif action == "send_one":
         if question["advice"] != "send_one" or question["unit"] is None:
             raise ConflictError("superseded", "no unit is proposed; the CAD may ask again")
         unit = _still_free(tx, question["unit"], row.call_id)
         _send(tx, unit, row.call_id)
-        row = replace(row, second_unit=unit.id)
         view |= {"state": "running", "second": unit_in_view(unit, None), "second_at": tx.now}
     view |= {"reply": given, "question": None, "as_of": moment_text(tx.now)}
     return replace(row, view=canonical(view), due_at=tx.now)
@@ -143,9 +143,7 @@ def _send(tx: Transaction, unit: Unit, call_id: str) -> None:
     tx.put(unit)
 
 
-def _release(
-    tx: Transaction, id_: str | None, call_id: str, promise: Promise | None = None
-) -> None:
-    unit = None if id_ is None else tx.unit(id_)
+def _release(tx: Transaction, id_: str, call_id: str, promise: Promise | None = None) -> None:
+    unit = tx.unit(id_)
     if unit is not None and unit.promised_to == call_id and promise in (None, unit.promise):
         tx.put(unit.released)

@@ -5,7 +5,6 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from ideal_dispatch.errors import InputError
-from ideal_dispatch.service import dispatches
 from ideal_dispatch.service.clock import SECOND, micros
 from ideal_dispatch.service.deciding.depot_names import DepotNames
 from ideal_dispatch.service.record.rows import image
@@ -119,7 +118,6 @@ def report(
             log_lost_promise(tx, unit, why, unit.call_id if why == "on_call" else None)
     for id_ in result.gone:
         _remove(tx, before[id_])
-    dispatches.wake(tx, [*(unit.id for unit in changed), *result.gone])
     return result
 
 
@@ -130,7 +128,6 @@ def remove(tx: Transaction, id: str, actor: str) -> bool:  # noqa: A002
         return False
     tx.log("units", "", {"actor": actor})
     _remove(tx, unit)
-    dispatches.wake(tx, [id])
     return True
 
 

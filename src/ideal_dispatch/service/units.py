@@ -82,7 +82,7 @@ class Unit:
 
     def plain(self, now: int, stale_s: float) -> dict[str, Any]:
         """The unit for the API."""
-        plain = {
+        plain: dict[str, Any] = {
             "id": self.id, "depot": self.depot, "kind": self.kind, "status": self.status,
             "since": moment_text(self.since), "call_id": self.call_id, "free": self.free,
             "anonymous": self.anonymous, "position": None, "age_s": None, "stale": False,

@@ -8,6 +8,7 @@ note a head elsewhere now and then (``ideal audit verify`` prints it).
 
 import hashlib
 import json
+from contextlib import suppress
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Literal, get_args, get_type_hints
 
@@ -28,18 +29,17 @@ FIRST_HASH = "0" * 64
 AdviceState = Literal["open", "accepted", "overridden", "running", "ended", "superseded"]
 
 _LOCK = 0x1DEA2  # of PostgreSQL's advisory locks: one worker makes the tables
-_UNLOGGED = {
-    "lon", "lat", "heading", "speed_kmh", "seen_at", "told_at", "status_at",  # too often
-    "answer", "view",  # in the log as themselves
-    "due_at",
+_UNLOGGED = {  # they change too often
+    "lon", "lat", "heading", "speed_kmh", "seen_at", "told_at", "status_at", "due_at",
 }  # fmt: skip
+_HASHED = ("answer", "view")  # what they say is in the log beside the image
 
 
 @dataclass(frozen=True, slots=True)
 class AdviceRow:
     """An advice: ``answer`` is JSON without what the other columns say, and so is the ``reply``.
 
-    That of a running dispatch has its units, and in ``view`` what is expected of them, as JSON; a
+    That of a running dispatch has in ``view`` its units, and what is expected of them, as JSON; a
     worker looks at it again at ``due_at``.
     """
 
@@ -53,29 +53,18 @@ class AdviceRow:
     expires_at: int
     state: AdviceState = "open"
     reply: str | None = None
-    primary_unit: str | None = None
-    second_unit: str | None = None
     view: str | None = None
     ended_at: int | None = None
     due_at: int | None = None
 
     def public(self) -> dict[str, Any]:
         """The recommendation of the API."""
-        reply = None if self.reply is None else json.loads(self.reply)
-        return {**json.loads(self.answer), **self._columns, "reply": reply}
-
-    def says(self, recommendation: dict[str, Any]) -> bool:
-        """Whether its answer is that of a recommendation in the log, but for later replies."""
-        ours = {**json.loads(self.answer), **self._columns}
-        changing = ("state", "reply")  # what came later is in the row's image
-        return {**ours, **dict.fromkeys(changing)} == {**recommendation, **dict.fromkeys(changing)}
-
-    @property
-    def _columns(self) -> dict[str, Any]:
         return {
+            **json.loads(self.answer),
             "id": self.id, "call_id": self.call_id, "revision": self.revision,
             "state": self.state, "asked_at": moment_text(self.asked_at),
             "expires_at": moment_text(self.expires_at),
+            "reply": None if self.reply is None else json.loads(self.reply),
         }  # fmt: skip
 
 
@@ -127,8 +116,9 @@ class LogRow:
     @property
     def expected_hash(self) -> str:
         """The hash that these contents give."""
-        contents = (self.number, self.at, self.kind, self.call_id, self.body, self.previous_hash)
-        return digest(contents)
+        return digest(
+            (self.number, self.at, self.kind, self.call_id, self.body, self.previous_hash)
+        )
 
     @property
     def mark(self) -> Mark:
@@ -137,12 +127,10 @@ class LogRow:
     @property
     def content(self) -> dict[str, Any]:
         """The body as values, or one line where it is damaged."""
-        try:
+        with suppress(ValueError, TypeError, RecursionError):
             found = json.loads(self.body)
             if isinstance(found, dict):
                 return found
-        except (ValueError, TypeError, RecursionError):
-            pass
         raise RecordUnavailableError(
             f"row {self.number} of the log is no JSON object; run `ideal audit verify`"
         )
@@ -167,7 +155,8 @@ StateRow = Unit | AdviceRow | ClosureRow
 
 def image(row: StateRow) -> dict[str, Any]:
     """A row of the state as the log keeps it."""
-    return {name: value for name, value in asdict(row).items() if name not in _UNLOGGED}
+    kept = {name: value for name, value in asdict(row).items() if name not in _UNLOGGED}
+    return kept | {name: digest(kept[name]) for name in _HASHED if name in kept}
 
 
 def canonical(value: Any) -> str:

@@ -21,6 +21,7 @@ from ideal_dispatch.service.record.rows import (
     TABLES,
     AdviceRow,
     ClosureRow,
+    HeadRow,
     LogRow,
     Mark,
     StateRow,
@@ -52,10 +53,10 @@ class State:
     def __init__(self, connection: Connection, clock: ClockTable, *, lock: bool = False) -> None:
         self.connection = connection
         query = sa.select(rows.head)
-        self.head = connection.execute(query.with_for_update() if lock else query).one_or_none()
-        if self.head is None:
+        head = connection.execute(query.with_for_update() if lock else query).one_or_none()
+        if head is None:
             raise RecordUnavailableError("the head of the log is missing; restore a backup")
-        self.number: int = self.head.number
+        self.head = HeadRow(*head)
         now = clock.at(rows.database_now(connection), self.head.stepped_us)
         self.now = max(now, self.head.at) if self.head.at - now < _STEPS_BACK_US else now
 
@@ -97,7 +98,7 @@ class Transaction(State):
 
     def __init__(self, connection: Connection, clock: ClockTable) -> None:
         super().__init__(connection, clock, lock=True)
-        self._stepped_us: int = self.head.stepped_us
+        self._stepped_us = self.head.stepped_us
         self._changes: dict[type[StateRow], dict[str, Any]] = {}
         self._logged: list[tuple[str, str, Mapping[str, Any]]] = []
 
@@ -129,8 +130,8 @@ class Transaction(State):
         if not self._logged:
             return
         images = {}
-        for kind, changed in self._changes.items():
-            table, gone = TABLES[kind], sorted(id_ for id_, row in changed.items() if row is None)
+        for row_type, changed in self._changes.items():
+            table, gone = TABLES[row_type], sorted(id_ for id_, row in changed.items() if row is None)
             kept = [row for _, row in sorted(changed.items()) if row is not None]
             if gone:
                 delete = sa.delete(table).where(table.c.id == sa.bindparam("gone"))

@@ -3,7 +3,7 @@
 import json
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import sqlalchemy as sa
@@ -12,7 +12,7 @@ from sqlalchemy import Connection
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.service.record import rows
 from ideal_dispatch.service.record.database import Database, Job
-from ideal_dispatch.service.record.rows import TABLES, AdviceRow, LogRow, Mark, image
+from ideal_dispatch.service.record.rows import TABLES, LogRow, Mark, image
 
 _PATIENCE_S = 3600.0
 _PAGE = 500
@@ -26,10 +26,14 @@ class Verification:
     one that was written.
     """
 
-    rows: int
     anchor: Mark
     head: Mark
     fault: str | None
+
+    @property
+    def rows(self) -> int:
+        """How many a whole log has."""
+        return self.head.number - self.anchor.number
 
 
 def parse_mark(text: str) -> Mark:
@@ -42,14 +46,9 @@ def parse_mark(text: str) -> Mark:
 
 def log_rows(connection: Connection) -> Iterator[LogRow]:
     """All rows of the log, read a page at a time."""
-    last, page = -1, [None] * _PAGE
-    while len(page) == _PAGE:
-        query = sa.select(rows.log).where(rows.log.c.number > last).order_by(rows.log.c.number)
-        page = connection.execute(query.limit(_PAGE)).all()
-        for found in page:
-            row = LogRow(*found)
-            yield row
-            last = row.number
+    query = sa.select(rows.log).order_by(rows.log.c.number)
+    for found in connection.execute(query.execution_options(yield_per=_PAGE)):
+        yield LogRow(*found)
 
 
 def verify(database: Database, noted: Mark | None = None) -> Verification:
@@ -62,96 +61,63 @@ def verify(database: Database, noted: Mark | None = None) -> Verification:
         if found is None:
             raise InputError("the head of the log is missing; restore a backup")
         anchor, head = Mark(found.anchor, found.anchor_hash), Mark(found.number, found.hash)
-        fold, last, noted_is_there = _Fold(), anchor, noted in (None, anchor)
-        fault, count = None, 0
-        for row in log_rows(connection):
-            fault = _fault(row, last) or fold.take(row)
-            if fault is not None:
-                break
-            last, count = row.mark, count + 1
-            noted_is_there |= last == noted
-        else:
-            if last.number < head.number:
-                missing = _numbers(last.number + 1, head.number)
-                fault = f"{missing} missing: the end of the log was cut"
-            elif last.number > head.number:
-                fault = f"row {head.number + 1} was added behind the head of the log"
-            elif last.hash != head.hash:
-                fault = f"row {last.number} is not the one that the head of the log names"
-            elif anchor.number and anchor not in fold.prunings:
-                fault = (
-                    f"{_numbers(1, anchor.number)} missing, and no row says that they were pruned"
-                )
-            elif noted is not None and noted.number > head.number:
-                missing = _numbers(head.number + 1, noted.number)
-                fault = f"{missing} missing: the noted head came after them"
-            elif noted is not None and noted.number >= anchor.number and not noted_is_there:
-                fault = f"row {noted.number} is not the one that was noted: the log was rewritten"
-            else:
-                fault = fold.difference(connection)
-        return Verification(count, anchor, head, fault)
+        return Verification(anchor, head, next(_faults(connection, anchor, head, noted), None))
 
 
-@dataclass(slots=True)
-class _Fold:
-    """The state that the log describes: the last image of every row, answers and dispatches."""
+def _faults(connection: Connection, anchor: Mark, head: Mark, noted: Mark | None) -> Iterator[str]:
+    """What is wrong with rows of the log, then at its ends, and then with rows of the state.
 
-    images: dict[str, dict[str, Any]] = field(
-        default_factory=lambda: {table.name: {} for table in TABLES.values()}
-    )
-    answers: dict[str, Any] = field(default_factory=dict)
-    views: dict[str, Any] = field(default_factory=dict)
-    prunings: set[Mark] = field(default_factory=set)
-
-    def take(self, row: LogRow) -> str | None:
-        """Fold in what a row changes; what is wrong with it, if anything."""
+    Only the first can be relied on.
+    """
+    images: dict[str, dict[str, Any]] = {table.name: {} for table in TABLES.values()}
+    last, pruned, noted_is_there = anchor, Mark(0, rows.FIRST_HASH), noted in (None, anchor)
+    for row in log_rows(connection):
+        if row.number <= last.number:
+            yield f"row {row.number} stands before the anchor at row {last.number}"
+        if row.number > last.number + 1:
+            yield f"{_numbers(last.number + 1, row.number - 1)} missing, before row {row.number}"
+        try:
+            expected = row.expected_hash
+        except (InputError, UnicodeEncodeError):  # a value that no text column should hold
+            expected = ""
+        if expected != row.hash:
+            yield f"row {row.number} was edited: its contents do not give its hash"
+        if row.previous_hash != last.hash:
+            yield f"row {row.number} does not follow row {last.number}: one of them was rewritten"
         try:
             body = json.loads(row.body)
-            for table, images in body.get("changes", {}).items():
-                self.images[table].update(images)
-            if row.kind == "recommendation":
-                self.answers[body["answer"]["id"]] = body["answer"]
-            elif row.kind == "dispatch":
-                self.views[body["id"]] = body["dispatch"]
-            elif row.kind == "prune":
-                self.prunings.add(Mark(body["number"], body["hash"]))
+            for table, changed in body.get("changes", {}).items():
+                images[table].update(changed)
+            if row.kind == "prune":
+                pruned = Mark(body["number"], body["hash"])
         except (AttributeError, KeyError, TypeError, ValueError) as error:
-            return f"row {row.number} cannot be understood ({error!r})"
-        return None
+            yield f"row {row.number} cannot be understood ({error!r})"
+        last = row.mark
+        noted_is_there |= last == noted
 
-    def difference(self, connection: Connection) -> str | None:
-        """The first row of the state that differs from the log."""
-        for kind, table in TABLES.items():
-            said = {id_: one for id_, one in self.images[table.name].items() if one is not None}
-            for found in connection.execute(sa.select(table)):
-                row = kind(**found._mapping)
-                same = said.pop(row.id, None) == image(row)
-                if isinstance(row, AdviceRow):
-                    same &= row.says(self.answers.get(row.id, {}))
-                    same &= json.loads(row.view or "null") == self.views.get(row.id)
-                if not same:
-                    return f"{table.name} {row.id!r} differs from the log"
-            if said:
-                missing = next(iter(said))
-                return f"{table.name} {missing!r} is missing, and no row of the log removed it"
-        return None
+    if last.number < head.number:
+        yield f"{_numbers(last.number + 1, head.number)} missing: the end of the log was cut"
+    if last.number > head.number:
+        yield f"row {head.number + 1} was added behind the head of the log"
+    if last != head:
+        yield f"row {last.number} is not the one that the head of the log names"
+    if anchor != pruned:
+        yield f"{_numbers(1, anchor.number)} missing, and no row says that they were pruned"
+    if noted is not None and noted.number > head.number:
+        missing = _numbers(head.number + 1, noted.number)
+        yield f"{missing} missing: the noted head came after them"
+    if noted is not None and noted.number >= anchor.number and not noted_is_there:
+        yield f"row {noted.number} is not the one that was noted: the log was rewritten"
 
-
-def _fault(row: LogRow, last: Mark) -> str | None:
-    """What is wrong with the row after the last one that is whole."""
-    if row.number <= last.number:
-        return f"row {row.number} stands before the anchor at row {last.number}"
-    if row.number > last.number + 1:
-        return f"{_numbers(last.number + 1, row.number - 1)} missing, before row {row.number}"
-    try:
-        expected = row.expected_hash
-    except (InputError, UnicodeEncodeError):  # a value that no text column should hold
-        expected = ""
-    if expected != row.hash:
-        return f"row {row.number} was edited: its contents do not give its hash"
-    if row.previous_hash != last.hash:
-        return f"row {row.number} does not follow row {last.number}: one of them was rewritten"
-    return None
+    for kind, state_table in TABLES.items():
+        name, said = state_table.name, images[state_table.name]
+        for found in connection.execute(sa.select(state_table)):
+            state_row = kind(*found)
+            if said.pop(state_row.id, None) != image(state_row):
+                yield f"{name} {state_row.id!r} differs from the log"
+        for id_, known in said.items():
+            if known is not None:
+                yield f"{name} {id_!r} is missing, and no row of the log removed it"
 
 
 def _numbers(first: int, last: int) -> str:
