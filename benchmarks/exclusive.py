@@ -29,8 +29,8 @@ import httpx
 from benchmarks.ports import free_port
 from benchmarks.stack import WorkerProcess
 from ideal_dispatch.cities import HARBOUR_MODEL, harbour_city
+from ideal_dispatch.service.record.audit import log_rows, verify
 from ideal_dispatch.service.record.database import Database, Job
-from ideal_dispatch.service.record.verification import log_rows, verify
 from ideal_dispatch.service.tokens import digest
 
 UNITS, CALLS, CLIENTS = 10, 40, 8

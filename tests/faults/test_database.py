@@ -22,8 +22,8 @@ import pytest
 import sqlalchemy as sa
 
 from ideal_dispatch.service.record import rows
+from ideal_dispatch.service.record.audit import verify
 from ideal_dispatch.service.record.database import Database, Job
-from ideal_dispatch.service.record.verification import verify
 from ideal_dispatch.service.settings import AuditTable
 from tests.postgres import Postgres
 from tests.service_town import (

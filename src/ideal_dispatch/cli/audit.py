@@ -69,10 +69,10 @@ def verify(record: RecordOptions, head: str | None = None) -> None:
       ideal audit verify sqlite:///record.db
     """
     with record.database() as database, stages("Verifying"):
-        from ideal_dispatch.service.record import verification
+        from ideal_dispatch.service.record import audit
 
-        noted = None if head is None else verification.parse_mark(head)
-        found = verification.verify(database, noted)
+        noted = None if head is None else audit.parse_mark(head)
+        found = audit.verify(database, noted)
     if found.fault is not None:
         err.print("[bold red]broken:[/]", end=" ")
         err.print(found.fault, markup=False, soft_wrap=True)
@@ -105,7 +105,7 @@ def export(
     last = None if until is None else read_moment("--until", until, UTC)
     with record.database() as database, stages("Exporting"):
         from ideal_dispatch.service.clock import micros
-        from ideal_dispatch.service.record.export import export as exported
+        from ideal_dispatch.service.record.audit import export as exported
 
         count = exported(
             database, output,
@@ -128,7 +128,7 @@ def prune(record: RecordOptions, keep_days: int | None = None) -> None:
       ideal audit prune sqlite:///record.db --keep-days 365
     """
     from ideal_dispatch.service.clock import ClockTable
-    from ideal_dispatch.service.record.retention import prune as pruned
+    from ideal_dispatch.service.record.audit import prune as pruned
     from ideal_dispatch.service.settings import LEAST_RETENTION_DAYS, ServiceSettings
 
     if keep_days is None and record.config is not None:

@@ -124,7 +124,8 @@ class EventStreams:
 
     def _new(self, state: State) -> tuple[int, list[bytes]]:
         """Messages of new rows, and of units that were seen elsewhere since the last look."""
-        number, messages = self._after(state, state.head.number if self._last is None else self._last)
+        number = state.head.number if self._last is None else self._last
+        number, messages = self._after(state, number)
         if self._streams:
             units = state.units()
             moved = [

@@ -27,8 +27,8 @@ from ideal_dispatch.service.events import EventStreams
 from ideal_dispatch.service.messages import CityFacts, RoadMap
 from ideal_dispatch.service.metrics import Metrics
 from ideal_dispatch.service.recommending import Question, Recommender, new_id
+from ideal_dispatch.service.record.audit import prune
 from ideal_dispatch.service.record.database import Database, Job
-from ideal_dispatch.service.record.retention import prune
 from ideal_dispatch.service.record.rows import digest
 from ideal_dispatch.service.record.transaction import State, Transaction, changing, see_units
 from ideal_dispatch.service.requests import CountIn, RecommendationRequest, UnitInList
@@ -211,7 +211,7 @@ class Service:
         result, changes = await self.read(update)
         if changes:
             result = await self.write(partial(report, reader=self._reader, news=news, actor=actor))
-        elif result.after:
+        if result.after:
             clock, seen = self.settings.clock, result.after.values()
             await self._database(
                 lambda job: self.database.write(

@@ -8,7 +8,7 @@ from ideal_dispatch.errors import InputError
 from ideal_dispatch.service.clock import SECOND, micros
 from ideal_dispatch.service.deciding.depot_names import DepotNames
 from ideal_dispatch.service.record.rows import image
-from ideal_dispatch.service.record.transaction import Transaction, see_units
+from ideal_dispatch.service.record.transaction import Transaction
 from ideal_dispatch.service.requests import CountIn, UnitInList
 from ideal_dispatch.service.units import AHEAD_US, FREE, HELD_US, STATUSES, Status, Unit
 
@@ -106,7 +106,6 @@ def report(
     """Put on record what reports change, and which calls lost a unit by them."""
     before = {unit.id: unit for unit in tx.units()}
     result = reader.update(before, news, tx.now)
-    see_units(tx, result.after.values())
     changed = result.changed(before)
     if not changed and not result.gone:
         return result

@@ -15,10 +15,10 @@ import pytest
 from ideal_dispatch.service.clock import moment
 from ideal_dispatch.service.messages import Advice, Call, IncidentLocation, Picture
 from ideal_dispatch.service.recommending import Question, new_id
+from ideal_dispatch.service.record.audit import log_rows, verify
 from ideal_dispatch.service.record.database import Job
 from ideal_dispatch.service.record.rows import LogRow
 from ideal_dispatch.service.record.transaction import State
-from ideal_dispatch.service.record.verification import log_rows, verify
 from tests.postgres import Postgres
 from tests.service_town import PATIENT, Local, Town, application, bearer, codes, counts, local
 
@@ -139,6 +139,7 @@ def test_the_first_reply_is_in_the_refusal_of_the_second(client: Local, town: To
 
 
 def test_an_expired_advice_is_not_accepted(client: Local, town: Town) -> None:
+    client.report({"id": "A2", "status": "out_of_service"})
     made = ask(client, town)
     step(client, EXPIRY_S + 1)
     other = ask(client, town)
@@ -283,6 +284,20 @@ def test_an_advice_that_lost_its_unit_is_decided_again(
     assert len(tries) == 2
     assert {*tries[0].needs} & {*taken}
     assert len({*used, *taken}) == 4
+
+
+def test_an_answer_that_is_recorded_again_is_the_same(client: Local, town: Town) -> None:
+    """The answer of the database to the first commit was lost; also where there is no advice."""
+    one, recommender = question(client, town, f"again-{next(numbers)}"), client.service.recommender
+    refused, job = (
+        recommender.refusal(one, "late", "no decision in time"),
+        Job(time.monotonic() + 60),
+    )
+    _, now = decided(client, one)
+    made = [recommender.record(one, refused, now, job) for _ in range(2)]
+    assert made[0] == made[1]
+    assert made[0]["revision"] == 1
+    assert [row.call_id for row in log(client)].count(one.call.call_id) == 1
 
 
 def test_what_was_asked_earlier_does_not_replace_what_was_asked_later(

@@ -2,7 +2,7 @@
 
 What two requests must not do together is a property of a row: a unit has one promise or none.
 The first row of the log that a transaction writes holds the changed rows as they are after it, so
-that the state is the fold of the log (:mod:`ideal_dispatch.service.record.verification`).
+that the state is the fold of the log (:mod:`ideal_dispatch.service.record.audit`).
 """
 
 import json
@@ -32,15 +32,15 @@ from ideal_dispatch.service.units import AHEAD_US, Unit
 _STEPS_BACK_US = 10_000_000  # a clock that was set back a little stands still meanwhile
 
 _SEEN = ("lon", "lat", "heading", "speed_kmh", "seen_at")
-_SEE = sa.text("""
-    UPDATE unit SET lon = :lon, lat = :lat, heading = :heading, speed_kmh = :speed_kmh,
-                    seen_at = :seen_at
-    WHERE id = :id AND (seen_at IS NULL OR seen_at <= :seen_at OR seen_at > :ahead)
-""")
-_HEAR = sa.text("""
-    UPDATE unit SET told_at = :told_at,
-                    status_at = CASE WHEN status_at < :status_at THEN :status_at ELSE status_at END
-    WHERE id = :id AND told_at <= :told_at
+_KNOWN_IS_NEWER = "seen_at <= :ahead AND seen_at > coalesce(:seen_at, 0)"
+_POSITION = ", ".join(
+    f"{name} = CASE WHEN {_KNOWN_IS_NEWER} THEN {name} ELSE :{name} END" for name in _SEEN
+)
+_SEE = sa.text(f"""
+    UPDATE unit SET {_POSITION},
+      told_at = CASE WHEN told_at > :told_at THEN told_at ELSE :told_at END,
+      status_at = CASE WHEN status_at > :status_at THEN status_at ELSE :status_at END
+    WHERE id = :id
 """)
 
 _Found = TypeVar("_Found")
@@ -69,9 +69,8 @@ class State:
         return self.rows_of(Unit, sa.select(rows.unit).order_by(rows.unit.c.id))
 
     def unit(self, id: str) -> Unit | None:  # noqa: A002
-        return next(
-            iter(self.rows_of(Unit, sa.select(rows.unit).where(rows.unit.c.id == id))), None
-        )
+        query = sa.select(rows.unit).where(rows.unit.c.id == id)
+        return next(iter(self.rows_of(Unit, query)), None)
 
     def advice(self, id: str) -> AdviceRow | None:  # noqa: A002
         query = sa.select(rows.advice).where(rows.advice.c.id == id)
@@ -129,17 +128,21 @@ class Transaction(State):
         assert self._logged or not self._changes, "a change that no row of the log says"
         if not self._logged:
             return
-        images = {}
         for row_type, changed in self._changes.items():
-            table, gone = TABLES[row_type], sorted(id_ for id_, row in changed.items() if row is None)
-            kept = [row for _, row in sorted(changed.items()) if row is not None]
-            if gone:
-                delete = sa.delete(table).where(table.c.id == sa.bindparam("gone"))
-                self.connection.execute(delete, [{"gone": id_} for id_ in gone])
-            if kept:
-                upsert = _upsert(table, self.connection.dialect.name)
-                self.connection.execute(upsert, [asdict(row) for row in kept])
-            images[table.name] = {**dict.fromkeys(gone), **{row.id: image(row) for row in kept}}
+            table = TABLES[row_type]
+            delete = sa.delete(table).where(table.c.id == sa.bindparam("gone"))
+            upsert = _upsert(table, self.connection.dialect.name)
+            for id_, row in sorted(changed.items()):
+                if row is None:
+                    self.connection.execute(delete, {"gone": id_})
+                else:
+                    self.connection.execute(upsert, asdict(row))
+        images = {
+            TABLES[row_type].name: {
+                id_: None if row is None else image(row) for id_, row in changed.items()
+            }
+            for row_type, changed in self._changes.items()
+        }
         written: list[LogRow] = []
         last = Mark(self.head.number, self.head.hash)
         for kind, call_id, body in self._logged:
@@ -167,28 +170,29 @@ def changing(
 def see_units(state: State, units: Iterable[Unit]) -> None:
     """Keep where units were seen and when they last reported; older reports change nothing.
 
-    In the order of their ids, so that two lists never wait for each other.
+    In the order of their ids, so that neither two lists nor a list and a transaction ever wait
+    for each other.
     """
-    ordered = [asdict(one) for one in sorted(units, key=lambda one: one.id)]
-    seen = [one | {"ahead": state.now + AHEAD_US} for one in ordered if one["seen_at"] is not None]
-    for statement, values in ((_SEE, seen), (_HEAR, ordered)):
-        if values:
-            state.connection.execute(statement, values)
+    ahead = {"ahead": state.now + AHEAD_US}
+    seen = [asdict(one) | ahead for one in sorted(units, key=lambda one: one.id)]
+    if seen:
+        state.connection.execute(_SEE, seen)
 
 
 @cache
 def _upsert(table: Table, dialect: str) -> Any:
     """The statement that inserts a row, or replaces the one of its id.
 
-    Where a known unit was seen is left to :func:`see_units`, which locks no head.
+    A position that came after the row was read stays: :func:`see_units` locks no head.
     """
     if dialect == "sqlite":
         from sqlalchemy.dialects.sqlite import insert
     else:
         from sqlalchemy.dialects.postgresql import insert  # type: ignore[assignment]
     made = insert(table)
-    rest = {
-        column.name: made.excluded[column.name]
-        for column in table.c if column.name not in ("id", *_SEEN)
-    }  # fmt: skip
-    return made.on_conflict_do_update(index_elements=["id"], set_=rest)
+    new, old = made.excluded, table.c
+    values: dict[str, Any] = {one.name: new[one.name] for one in old if one.name != "id"}
+    if table is rows.unit:
+        late = new.seen_at.is_(None) | (new.seen_at < old.seen_at)
+        values |= {name: sa.case((late, old[name]), else_=new[name]) for name in _SEEN}
+    return made.on_conflict_do_update(index_elements=["id"], set_=values)

@@ -5,7 +5,8 @@ import stat
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from ideal_dispatch.service.clock import ClockTable, micros
 from ideal_dispatch.service.errors import RecordUnavailableError
 from ideal_dispatch.service.record import rows
 from ideal_dispatch.service.record.database import Database, Job
-from ideal_dispatch.service.record.transaction import State, Transaction, changing
+from ideal_dispatch.service.record.transaction import State, Transaction, changing, see_units
 from ideal_dispatch.service.units import Unit
 from tests.postgres import Postgres
 
@@ -90,6 +91,63 @@ def test_a_change_that_no_row_says_is_an_error(url: str) -> None:
     unit = Unit("A1", "D0", "at_station", 1, 1, 1)
     with pytest.raises(AssertionError):
         database.write(lambda c: changing(c, WALL, lambda tx: tx.put(unit)), soon())
+    database.close()
+
+
+def test_positions_and_a_change_do_not_wait_for_each_other(url: str) -> None:
+    """Nor is a position lost that came after the change had read the unit."""
+    database, other = Database(url), Database(url)
+    units = [Unit(id_, "D0", "at_station", 1, 1, 1) for id_ in ("A1", "B1")]
+
+    def add(tx: Transaction) -> None:
+        for one in units:
+            tx.put(one)
+        tx.log("units", "", {})
+
+    database.write(lambda c: changing(c, WALL, add), soon())
+    seen = [replace(one, lon=1.0, lat=2.0, seen_at=5, told_at=5) for one in units]
+    reported = []
+
+    def promise(tx: Transaction) -> None:
+        for one in reversed(tx.units()):
+            tx.put(one.held("c-1", "advised", 10))
+            if not reported:
+                reported.append(pool.submit(
+                    other.write, lambda c: see_units(State(c, WALL), seen), soon(), durable=False
+                ))  # fmt: skip
+            wait(reported, 1.0)  # PostgreSQL does it at once, SQLite after this change
+        tx.log("units", "", {})
+
+    with ThreadPoolExecutor(1) as pool:
+        database.write(lambda c: changing(c, WALL, promise), soon())
+        reported[0].result()
+    found = database.read(lambda c: State(c, WALL).units(), soon())
+    assert [(one.promised_to, one.lon, one.seen_at) for one in found] == [("c-1", 1.0, 5)] * 2
+    database.close()
+    other.close()
+
+
+def test_an_older_position_replaces_one_of_a_clock_that_ran_ahead(url: str) -> None:
+    database = Database(url)
+    now = database.read(rows.database_now, soon())
+    ahead = {"A1": now + 3_600_000_000, "B1": now + 1_000_000, "C1": None}
+    units = [Unit(id_, "D0", "at_station", 1, 1, 1, lon=1.0, lat=1.0, seen_at=at)
+             for id_, at in ahead.items()]  # fmt: skip
+
+    def add(tx: Transaction) -> None:
+        for one in units:
+            tx.put(one)
+        tx.log("units", "", {})
+
+    database.write(lambda c: changing(c, WALL, add), soon())
+    seen = [replace(one, lon=2.0, seen_at=now) for one in units]
+    database.write(lambda c: see_units(State(c, WALL), seen), soon(), durable=False)
+    found = database.read(lambda c: State(c, WALL).units(), soon())
+    assert [one.lon for one in found] == [2.0, 1.0, 2.0]
+    silent = [replace(one, lon=None, lat=None, seen_at=None, told_at=now) for one in units]
+    database.write(lambda c: see_units(State(c, WALL), silent), soon(), durable=False)
+    found = database.read(lambda c: State(c, WALL).units(), soon())
+    assert [(one.lon, one.told_at) for one in found] == [(2.0, now), (1.0, now), (2.0, now)]
     database.close()
 
 

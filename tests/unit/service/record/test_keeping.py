@@ -16,12 +16,11 @@ from ideal_dispatch.cli import audit
 from ideal_dispatch.cli.audit import RecordOptions
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.service.clock import SECOND, ClockTable
+from ideal_dispatch.service.record import audit as keeping
 from ideal_dispatch.service.record import rows
+from ideal_dispatch.service.record.audit import CSV_COLUMNS, export, prune, verify
 from ideal_dispatch.service.record.database import Database, Job
-from ideal_dispatch.service.record.export import CSV_COLUMNS, export
-from ideal_dispatch.service.record.retention import prune
 from ideal_dispatch.service.record.transaction import State
-from ideal_dispatch.service.record.verification import verify
 from tests.service_town import Town, application, local
 from tests.service_town import town as town
 from tests.unit.service.record.test_verification import fill
@@ -56,7 +55,11 @@ def count(database: Database, table: sa.Table) -> int:
     return int(database.read(lambda c: c.execute(query).scalar_one(), Job(time.monotonic() + 60)))
 
 
-def test_pruning_keeps_what_is_young_and_the_state(database: Database) -> None:
+@pytest.mark.parametrize("at_once", [2_000, 3])
+def test_pruning_keeps_what_is_young_and_the_state(
+    database: Database, at_once: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(keeping, "_AT_ONCE", at_once)
     before = verify(database)
     assert prune(database, ClockTable(), 183) == 0
     year_later = Later()
@@ -65,7 +68,8 @@ def test_pruning_keeps_what_is_young_and_the_state(database: Database) -> None:
     assert prune(database, year_later, 183) == before.rows
     after = verify(database)
     assert after.fault is None
-    assert (after.rows, after.anchor) == (1, before.head)
+    assert after.anchor == before.head
+    assert after.rows == -(-before.rows // at_once)
     assert count(database, rows.advice) == 0
     assert count(database, rows.unit) == units
     assert prune(database, year_later, 183) == 0

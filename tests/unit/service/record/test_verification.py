@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from ideal_dispatch.service.record.audit import verify
 from ideal_dispatch.service.record.database import Database
 from ideal_dispatch.service.record.rows import Mark
-from ideal_dispatch.service.record.verification import verify
 from tests.service_town import Local, Town, application, bearer, local
 from tests.service_town import town as town
 
