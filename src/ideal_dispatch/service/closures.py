@@ -1,5 +1,7 @@
 """Closed roads: drawn by the centre, laid on the network that this worker has."""
 
+# ruff: noqa: A002 - as the API names an id
+
 import json
 import logging
 from collections.abc import Mapping, Sequence
@@ -75,11 +77,7 @@ class ClosureLayer:
 
 
 def close(
-    tx: Transaction,
-    id: str,  # noqa: A002
-    shape: Mapping[str, Any],
-    since: int | None,
-    until: int | None,
+    tx: Transaction, id: str, shape: Mapping[str, Any], since: int | None, until: int | None
 ) -> ClosureRow:
     """Close roads; the same closure again changes nothing."""
     known = tx.closures()
@@ -97,7 +95,7 @@ def close(
     return row
 
 
-def end(tx: Transaction, id: str, actor: str) -> bool:  # noqa: A002
+def end(tx: Transaction, id: str, actor: str) -> bool:
     """Open roads again; whether they were closed."""
     row = next((row for row in tx.closures() if row.id == id), None)
     if row is None:

@@ -128,12 +128,10 @@ class DispatchFollower:
         return found
 
     def _picture(
-        self,
-        id: str,  # noqa: A002
-        connection: Connection,
+        self, advice_id: str, connection: Connection
     ) -> tuple[int, AdviceRow, Followed | None, tuple[Closed, ...]] | None:
         state = State(connection, self.clock)
-        row = state.advice(id)
+        row = state.advice(advice_id)
         if row is None or row.state != "running":
             return None
         units = {one.id: one for one in state.units()}
@@ -214,7 +212,7 @@ def _change(
             tx.put(second.released)
         tx.put(ended(tx, row))
         return
-    after = _view(before, followed, found, tx)
+    after = _view(tx, before, followed, found)
     if _is_news(before, after):
         tx.put(replace(row, view=canonical(after)))
         body: dict[str, Any] = {"id": row.id, "dispatch": after, "actor": "service"}
@@ -233,18 +231,16 @@ def unit_in_view(unit: Unit, expected_s: float | None) -> dict[str, Any]:
 
 def _with_status(tx: Transaction, view: Mapping[str, Any]) -> dict[str, Any]:
     """The view with what both units do now; when they are expected is not known."""
-    both = {role: (view[role], tx.unit(view[role]["unit"])) for role in ("primary", "second")}
-    return {**view, "as_of": moment_text(tx.now)} | {
-        role: {**known, "status": None if unit is None else unit.status, "expected_s": None}
-        for role, (known, unit) in both.items()
-    }
+    view = {**view, "as_of": moment_text(tx.now)}
+    for role in ("primary", "second"):
+        unit = tx.unit(view[role]["unit"])
+        status = None if unit is None else unit.status
+        view[role] = {**view[role], "status": status, "expected_s": None}
+    return view
 
 
 def _view(
-    before: Mapping[str, Any],
-    followed: Followed,
-    found: Mapping[str, Any] | None,
-    tx: Transaction,
+    tx: Transaction, before: dict[str, Any], followed: Followed, found: Mapping[str, Any] | None
 ) -> dict[str, Any]:
     """The view of a dispatch after a look at it; figures that are not known are None."""
     view = _with_status(tx, before) | {"second_first": None, "saves": None, "cost": None}

@@ -209,9 +209,10 @@ def _promise(
     if sent is not None and (sent.promised_to != call_id or sent.promise == "advised"):
         tx.put(sent.held(call_id, "sent", tx.now + HELD_US))
     for id_ in (advice.primary if advice.chosen else None, advice.second):
-        if id_ is None or (units[id_].promised_to, units[id_].promise) == (call_id, "accepted"):
-            continue
-        tx.put(units[id_].held(call_id, "advised", row.expires_at))
+        if id_ is not None and (
+            units[id_].promised_to != call_id or units[id_].promise != "accepted"
+        ):
+            tx.put(units[id_].held(call_id, "advised", row.expires_at))
     return sent if sent is not None and sent.held_by_other(call_id, tx.now) else None
 
 

@@ -3,6 +3,8 @@
 The first reply to an advice is final. What no longer holds is refused, and changes nothing.
 """
 
+# ruff: noqa: A002 - as the API names an id
+
 import json
 from collections.abc import Mapping
 from dataclasses import replace
@@ -16,12 +18,7 @@ from ideal_dispatch.service.record.transaction import Transaction
 from ideal_dispatch.service.units import HELD_US, Promise, Unit
 
 
-def reply(
-    tx: Transaction,
-    id: str,  # noqa: A002
-    said: Mapping[str, Any],
-    actor: str,
-) -> dict[str, Any] | None:
+def reply(tx: Transaction, id: str, said: Mapping[str, Any], actor: str) -> dict[str, Any] | None:
     """The recommendation with the reply to it; None where there is no such recommendation."""
     row = tx.advice(id)
     if row is None:
@@ -121,7 +118,7 @@ def _same(before: Mapping[str, Any], given: Mapping[str, Any]) -> bool:
     return {**before, "at": None} == {**given, "at": None}
 
 
-def _still_free(tx: Transaction, id: str, call_id: str) -> Unit:  # noqa: A002
+def _still_free(tx: Transaction, id: str, call_id: str) -> Unit:
     """The unit, if it can still be sent to the call, or is on it already."""
     unit = tx.unit(id)
     if unit is None:

@@ -176,9 +176,8 @@ class Database:
         """A transaction, which is committed unless it is too late then."""
         with self._engine.connect() as connection, job.using(connection), connection.begin():
             if self.is_sqlite:
-                connection.exec_driver_sql(
-                    f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}"
-                )
+                synchronous = "FULL" if durable else "NORMAL"
+                connection.exec_driver_sql(f"PRAGMA synchronous = {synchronous}")
                 connection.exec_driver_sql("BEGIN IMMEDIATE")
             elif not durable:
                 connection.exec_driver_sql("SET LOCAL synchronous_commit = off")
@@ -238,10 +237,8 @@ def parse_url(url: str) -> URL:
         return parsed.set(drivername="postgresql+psycopg")
     if parsed.drivername != "sqlite":
         raise InputError(f"database: {parsed.drivername} is not supported; {_ADVICE}")
-    if parsed.database in (None, "", ":memory:") or parsed.host:
-        raise InputError(f"database: SQLite needs a file; {_ADVICE}")
-    if parsed.query:
-        raise InputError(f"database: SQLite takes no parameters; {_ADVICE}")
+    if parsed.database in (None, "", ":memory:") or parsed.host or parsed.query:
+        raise InputError(f"database: SQLite needs a file and takes no parameters; {_ADVICE}")
     return parsed
 
 
