@@ -52,7 +52,7 @@ def recorded(url: str) -> set[str]:
         assert found.fault is None, found
         query = sa.select(rows.advice.c.id)
         job = Job(time.monotonic() + PATIENCE_S)
-        return set(database.read(lambda c: c.execute(query).scalars().all(), job))
+        return set(database.read(lambda state: state.connection.scalars(query).all(), job))
     finally:
         database.close()
 

@@ -42,11 +42,15 @@ class RecordOptions:
             raise MissingExtraError("the audit", "service")
         if (self.url is None) == (self.config is None):
             raise InputError("which database? Give its URL, or the service's settings as --config")
+        from ideal_dispatch.service.clock import ClockTable
         from ideal_dispatch.service.record.database import Database
         from ideal_dispatch.service.settings import ServiceSettings
 
-        url = self.url or ServiceSettings.load(str(self.config)).database_url
-        found = Database(url, timeout_s=_PATIENCE_S, create=False)
+        url, clock = self.url, ClockTable()
+        if self.config is not None:
+            settings = ServiceSettings.load(str(self.config))
+            url, clock = settings.database_url, settings.clock
+        found = Database(url or "", clock, timeout_s=_PATIENCE_S, create=False)
         try:
             if found.is_sqlite and not Path(found.url.database or "").is_file():
                 raise InputError(f"{found.url.database}: no such file")
@@ -127,7 +131,6 @@ def prune(record: RecordOptions, keep_days: int | None = None) -> None:
     Example:
       ideal audit prune sqlite:///record.db --keep-days 365
     """
-    from ideal_dispatch.service.clock import ClockTable
     from ideal_dispatch.service.record.audit import prune as pruned
     from ideal_dispatch.service.settings import LEAST_RETENTION_DAYS, ServiceSettings
 
@@ -141,5 +144,5 @@ def prune(record: RecordOptions, keep_days: int | None = None) -> None:
             f"give {LEAST_RETENTION_DAYS} or more"
         )
     with record.database() as database:
-        gone = pruned(database, ClockTable(), keep_days)
+        gone = pruned(database, keep_days)
     out.print(f"{gone:,} rows removed", markup=False)

@@ -13,9 +13,8 @@ from functools import partial
 from typing import Any, Literal
 
 import sqlalchemy as sa
-from sqlalchemy import Connection
 
-from ideal_dispatch.service.clock import SECOND, ClockTable, from_text, moment_text
+from ideal_dispatch.service.clock import SECOND, from_text, moment_text
 from ideal_dispatch.service.deciding.engine import Engine
 from ideal_dispatch.service.messages import (
     Closed,
@@ -27,7 +26,7 @@ from ideal_dispatch.service.messages import (
 from ideal_dispatch.service.record import rows
 from ideal_dispatch.service.record.database import Database, Job
 from ideal_dispatch.service.record.rows import AdviceRow, ClosureRow, canonical
-from ideal_dispatch.service.record.transaction import State, Transaction, changing
+from ideal_dispatch.service.record.transaction import State, Transaction
 from ideal_dispatch.service.units import THERE, Unit
 
 log = logging.getLogger(__name__)
@@ -94,16 +93,15 @@ class DispatchFollower:
     """Looks at dispatches that are due, in a thread of the worker."""
 
     database: Database
-    clock: ClockTable
     engine: Engine
     weather: Callable[[int], KnownWeather]
     laid: Callable[[Sequence[ClosureRow]], tuple[Closed, ...]]
 
     def look(self, job: Job) -> int:
         """Look at those that are due; how many there were."""
-        due = self.database.write(self._claim, job, durable=False)
+        due = self.database.touch(_claim, job)
         for id_ in due:
-            picture = self.database.read(partial(self._picture, id_), job)
+            picture = self.database.read(partial(self._picture, advice_id=id_), job)
             if picture is None:
                 continue
             now, row, followed, closed = picture
@@ -113,30 +111,30 @@ class DispatchFollower:
                     weather = self.weather(now).weather
                     found = self.engine.reassesser.reassess(followed, closed, weather, now)
             change = partial(_change, seen=row, followed=followed, found=found)
-            self.database.write(partial(changing, clock=self.clock, change=change), job)
+            self.database.change(change, job)
         return len(due)
 
-    def _claim(self, connection: Connection) -> list[str]:
-        """Dispatches that are due, and that no other worker looks at for now."""
-        table, now = rows.advice, State(connection, self.clock).now
-        due = sa.select(table.c.id).where(table.c.due_at <= now).order_by(table.c.due_at)
-        due = due.limit(_AT_ONCE).with_for_update(skip_locked=True)
-        found = list(connection.execute(due).scalars())
-        if found:
-            due_at = now + round(self.clock.speed * SECOND)
-            connection.execute(sa.update(table).where(table.c.id.in_(found)).values(due_at=due_at))
-        return found
-
     def _picture(
-        self, advice_id: str, connection: Connection
+        self, state: State, advice_id: str
     ) -> tuple[int, AdviceRow, Followed | None, tuple[Closed, ...]] | None:
-        state = State(connection, self.clock)
         row = state.advice(advice_id)
         if row is None or row.state != "running":
             return None
         units = {one.id: one for one in state.units()}
         closed = self.laid(state.closures(active=True))
         return state.now, row, _followed(row, units, state.now), closed
+
+
+def _claim(state: State) -> list[str]:
+    """Dispatches that are due, and that no other worker looks at for now."""
+    table = rows.advice
+    due = sa.select(table.c.id).where(table.c.due_at <= state.now).order_by(table.c.due_at)
+    due = due.limit(_AT_ONCE).with_for_update(skip_locked=True)
+    found = list(state.connection.execute(due).scalars())
+    if found:
+        later = sa.update(table).where(table.c.id.in_(found))
+        state.connection.execute(later.values(due_at=state.now + round(state.clock.speed * SECOND)))
+    return found
 
 
 def _followed(row: AdviceRow, units: Mapping[str, Unit], now: int) -> Followed | None:

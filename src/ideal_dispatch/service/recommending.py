@@ -9,10 +9,9 @@ from typing import Any
 from uuid import uuid4
 
 import sqlalchemy as sa
-from sqlalchemy import Connection
 
 from ideal_dispatch.service import logs
-from ideal_dispatch.service.clock import SECOND, ClockTable, moment, moment_text
+from ideal_dispatch.service.clock import SECOND, moment, moment_text
 from ideal_dispatch.service.deciding.adviser import no_advice
 from ideal_dispatch.service.deciding.engine import Engine
 from ideal_dispatch.service.errors import ConflictError
@@ -20,7 +19,7 @@ from ideal_dispatch.service.messages import Advice, Call, Closed, KnownWeather, 
 from ideal_dispatch.service.record import rows
 from ideal_dispatch.service.record.database import Database, Job
 from ideal_dispatch.service.record.rows import AdviceRow, ClosureRow, canonical
-from ideal_dispatch.service.record.transaction import State, Transaction, changing
+from ideal_dispatch.service.record.transaction import State, Transaction
 from ideal_dispatch.service.unit_news import log_lost_promise
 from ideal_dispatch.service.units import HELD_US, Unit
 
@@ -56,7 +55,6 @@ class Recommender:
     """Answers questions in the thread that decides; ``laid`` are the edges of closures here."""
 
     database: Database
-    clock: ClockTable
     engine: Engine
     weather: Callable[[int], KnownWeather]
     laid: Callable[[Sequence[ClosureRow]], tuple[Closed, ...]]
@@ -72,8 +70,7 @@ class Recommender:
         call = question.call
         logs.call_id.set(call.call_id)
 
-        def look(connection: Connection) -> tuple[Picture, list[AdviceRow]]:
-            state = State(connection, self.clock)
+        def look(state: State) -> tuple[Picture, list[AdviceRow]]:
             closed = self.laid(state.closures(active=True))
             return Picture(state.now, tuple(state.units()), closed), state.of_call(call.call_id)
 
@@ -98,8 +95,7 @@ class Recommender:
     def record(self, question: Question, advice: Advice, asked_at: int, job: Job) -> dict[str, Any]:
         """Put an advice on record that was decided on the state of ``asked_at``."""
         change = partial(self._record, question=question, advice=advice, asked_at=asked_at)
-        made = self.database.write(partial(changing, clock=self.clock, change=change), job)
-        return made.public()
+        return self.database.change(change, job).public()
 
     def refusal(self, question: Question, code: str, words: str) -> Advice:
         """No advice, decided on nothing."""
@@ -107,7 +103,7 @@ class Recommender:
 
     def unrecorded(self, question: Question, advice: Advice) -> dict[str, Any]:
         """An answer that is on no record; its moments are the worker's own."""
-        now = self.clock.at(time.time_ns() // 1000)
+        now = self.database.clock.at(time.time_ns() // 1000)
         return self._row(question, advice, now, 0).public() | {"state": "unrecorded"}
 
     def _record(

@@ -30,7 +30,7 @@ from ideal_dispatch.service.recommending import Question, Recommender, new_id
 from ideal_dispatch.service.record.audit import prune
 from ideal_dispatch.service.record.database import Database, Job
 from ideal_dispatch.service.record.rows import digest
-from ideal_dispatch.service.record.transaction import State, Transaction, changing, see_units
+from ideal_dispatch.service.record.transaction import State, Transaction, see_units
 from ideal_dispatch.service.requests import CountIn, RecommendationRequest, UnitInList
 from ideal_dispatch.service.settings import ServiceSettings
 from ideal_dispatch.service.unit_news import UnitReader, UpdateResult, report
@@ -54,7 +54,7 @@ class Service:
         self.settings, self.engine = settings, engine
         self.metrics = Metrics()
         self._deadline_s = settings.server.deadline_s
-        self.database = Database(settings.database_url, timeout_s=self._deadline_s)
+        self.database = Database(settings.database_url, settings.clock, timeout_s=self._deadline_s)
         self.admission = Admission(1 + settings.server.queue, lambda: engine.ready)
         self.weather = WeatherPoll(
             weather_provider(settings), *self.facts.middle, settings.weather.stale_s
@@ -65,7 +65,7 @@ class Service:
         versions = {
             "software": __version__, **self.facts.checksums, "configuration": settings.checksum,
         }  # fmt: skip
-        shared = (self.database, settings.clock, engine, self.weather.known, self._layer.laid)
+        shared = (self.database, engine, self.weather.known, self._layer.laid)
         self.recommender = Recommender(*shared, versions, settings.server.expiry_s)
         self._follower = DispatchFollower(*shared)
         self._decider = Decider(lambda _: self.metrics.hung.inc())
@@ -182,7 +182,7 @@ class Service:
 
     def _now(self, job: Job) -> int:
         """The service's moment."""
-        return self.database.read(lambda c: State(c, self.settings.clock).now, job)
+        return self.database.read(lambda state: state.now, job)
 
     def _observe(self, made: Mapping[str, Any], seconds: float) -> None:
         self.metrics.decisions.labels(made["decision"]).inc()
@@ -212,12 +212,8 @@ class Service:
         if changes:
             result = await self.write(partial(report, reader=self._reader, news=news, actor=actor))
         if result.after:
-            clock, seen = self.settings.clock, result.after.values()
-            await self._database(
-                lambda job: self.database.write(
-                    lambda connection: see_units(State(connection, clock), seen), job, durable=False
-                )
-            )
+            seen = partial(see_units, units=result.after.values())
+            await self._database(partial(self.database.touch, seen))
         ignored = result.ignored
         return {"taken": len(news) - len({one["id"] for one in ignored}), "ignored": ignored}
 
@@ -439,24 +435,18 @@ class Service:
         days = self.settings.audit.retention_days
         while True:
             with suppress(RecordUnavailableError):
-                await asyncio.to_thread(prune, self.database, self.settings.clock, days)
+                await asyncio.to_thread(prune, self.database, days)
             await asyncio.sleep(_RETAIN_S)
 
     # --- the database -------------------------------------------------------------------
 
     async def read(self, look: Callable[[State], _Found]) -> _Found:
         """What a look at the state finds."""
-        clock = self.settings.clock
-        return await self._database(
-            lambda job: self.database.read(lambda c: look(State(c, clock)), job)
-        )
+        return await self._database(partial(self.database.read, look))
 
     async def write(self, change: Callable[[Transaction], _Found]) -> _Found:
         """What a change returns, once it is committed and logged."""
-        clock = self.settings.clock
-        found = await self._database(
-            lambda job: self.database.write(lambda c: changing(c, clock, change), job)
-        )
+        found = await self._database(partial(self.database.change, change))
         self._events.wake()
         return found
 

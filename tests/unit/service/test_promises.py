@@ -18,7 +18,6 @@ from ideal_dispatch.service.recommending import Question, new_id
 from ideal_dispatch.service.record.audit import log_rows, verify
 from ideal_dispatch.service.record.database import Job
 from ideal_dispatch.service.record.rows import LogRow
-from ideal_dispatch.service.record.transaction import State
 from tests.postgres import Postgres
 from tests.service_town import PATIENT, Local, Town, application, bearer, codes, counts, local
 
@@ -247,9 +246,7 @@ def decided(client: Local, one: Question) -> tuple[Advice, int]:
     """Advice on a question by the units of now, which is not on record yet."""
     service = client.service
     job = Job(time.monotonic() + 60)
-    state = service.database.read(lambda c: State(c, service.settings.clock), job)
-    units = service.database.read(lambda c: State(c, service.settings.clock).units(), job)
-    picture = Picture(state.now, tuple(units))
+    picture = service.database.read(lambda state: Picture(state.now, tuple(state.units())), job)
     call = replace(one.call, received_at=moment(picture.now))
     weather = service.weather.known(picture.now)
     advice = service.engine.adviser.advise(call, picture, weather, job.due)

@@ -17,12 +17,12 @@ from sqlalchemy import Connection
 
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.files import atomic_write, safe_cell
-from ideal_dispatch.service.clock import SECOND, ClockTable, moment_text
+from ideal_dispatch.service.clock import SECOND, moment_text
 from ideal_dispatch.service.errors import RecordUnavailableError
 from ideal_dispatch.service.record import rows
 from ideal_dispatch.service.record.database import Database, Job
 from ideal_dispatch.service.record.rows import TABLES, AdviceRow, ClosureRow, LogRow, Mark, image
-from ideal_dispatch.service.record.transaction import Transaction, changing
+from ideal_dispatch.service.record.transaction import Transaction
 
 _PATIENCE_S = 3600.0
 _PAGE = 500
@@ -220,12 +220,11 @@ def _columns(row: LogRow) -> dict[str, Any]:
     return columns
 
 
-def prune(database: Database, clock: ClockTable, keep_days: int) -> int:
+def prune(database: Database, keep_days: int) -> int:
     """Remove rows of the log and advice older than so many days; how many rows of the log went."""
     job, gone = Job(time.monotonic() + _PATIENCE_S), 0
-    change = partial(_prune_some, keep_days=keep_days)
     while True:
-        removed = database.write(partial(changing, clock=clock, change=change), job)
+        removed = database.change(partial(_prune_some, keep_days=keep_days), job)
         gone += removed
         if removed < _AT_ONCE:
             return gone

@@ -19,13 +19,16 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event, exc, make_
 from ideal_dispatch.errors import InputError, MissingExtraError
 from ideal_dispatch.files import check_target
 from ideal_dispatch.http_client import one_line
+from ideal_dispatch.service.clock import ClockTable
 from ideal_dispatch.service.errors import NoRecordError, RecordUnavailableError
 from ideal_dispatch.service.record import rows
+from ideal_dispatch.service.record.transaction import State, Transaction
 
 _ADVICE = "write it as sqlite:///record.db or postgresql://user@host/database"
 _LOOK_S = 0.001  # between two tries to get the lock of a SQLite file
 _AWAY = ("25", "53", "57", "58", "XX")  # of PostgreSQL's codes: read-only, full, ended, broken
 _IDLE_MS = 1000  # a frozen worker frees the log's head
+_TIME_OF_DAY = ClockTable()
 
 _Found = TypeVar("_Found")
 
@@ -84,12 +87,19 @@ class Job:
 
 
 class Database:
-    """A database by its URL. A missing one is made if ``create`` says so.
+    """A database by its URL, and the service's clock. A missing one is made if ``create`` says so.
 
     Nothing is connected before the first work. ``timeout_s`` bounds a statement at the server.
     """
 
-    def __init__(self, url: str, *, timeout_s: float = 2.0, create: bool = True) -> None:
+    def __init__(
+        self,
+        url: str,
+        clock: ClockTable = _TIME_OF_DAY,
+        *,
+        timeout_s: float = 2.0,
+        create: bool = True,
+    ) -> None:
         self.url = parse_url(url)
         self.name = self.url.render_as_string(hide_password=True)
         self.is_sqlite = self.url.get_backend_name() == "sqlite"
@@ -99,28 +109,38 @@ class Database:
         make_engine = _sqlite if self.is_sqlite else _postgresql
         self._engine = make_engine(self.url, timeout_s)
         self._reader = self._engine.execution_options(isolation_level="AUTOCOMMIT")
-        self._create, self._ready = create, False
+        self.clock, self._create, self._ready = clock, create, False
 
-    def read(self, work: Callable[[Connection], _Found], job: Job) -> _Found:
-        """What the work finds; each of its statements sees the newest state."""
+    def read(self, look: Callable[[State], _Found], job: Job) -> _Found:
+        """What a look at the state finds; each of its statements sees the newest rows."""
 
         def run() -> _Found:
             with self._reader.connect() as connection, job.using(connection):
-                return work(connection)
+                return look(State(connection, self.clock))
 
         return self._run(run, job)
 
-    def write(
-        self, work: Callable[[Connection], _Found], job: Job, *, durable: bool = True
-    ) -> _Found:
-        """What the work returns, once its changes are committed; it may be run twice.
+    def change(self, change: Callable[[Transaction], _Found], job: Job) -> _Found:
+        """What a change returns, once it is committed and logged; it may be run twice."""
 
-        Changes that need not survive a power cut are not ``durable``: positions.
+        def run() -> _Found:
+            with self._turn(job), self._writing(job) as connection:
+                transaction = Transaction(connection, self.clock)
+                found = change(transaction)
+                transaction.finish()
+                return found
+
+        return self._run(run, job)
+
+    def touch(self, work: Callable[[State], _Found], job: Job) -> _Found:
+        """What work returns that changes only what no row of the log says, such as positions.
+
+        It locks no head, and need not survive a power cut.
         """
 
         def run() -> _Found:
-            with self._turn(job), self._writing(job, durable) as connection:
-                return work(connection)
+            with self._turn(job), self._writing(job, durable=False) as connection:
+                return work(State(connection, self.clock))
 
         return self._run(run, job)
 

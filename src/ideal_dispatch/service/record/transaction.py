@@ -6,7 +6,7 @@ that the state is the fold of the log (:mod:`ideal_dispatch.service.record.audit
 """
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from functools import cache
 from typing import Any, TypeVar
@@ -43,7 +43,6 @@ _SEE = sa.text(f"""
     WHERE id = :id
 """)
 
-_Found = TypeVar("_Found")
 _Row = TypeVar("_Row", bound=StateRow)
 
 
@@ -51,7 +50,7 @@ class State:
     """What the database holds now: state rows, and the service's moment."""
 
     def __init__(self, connection: Connection, clock: ClockTable, *, lock: bool = False) -> None:
-        self.connection = connection
+        self.connection, self.clock = connection, clock
         query = sa.select(rows.head)
         head = connection.execute(query.with_for_update() if lock else query).one_or_none()
         if head is None:
@@ -155,16 +154,6 @@ class Transaction(State):
                 number=last.number, hash=last.hash, at=self.now, stepped_us=self._stepped_us
             )
         )
-
-
-def changing(
-    connection: Connection, clock: ClockTable, change: Callable[[Transaction], _Found]
-) -> _Found:
-    """What the change returns, with the log written."""
-    transaction = Transaction(connection, clock)
-    found = change(transaction)
-    transaction.finish()
-    return found
 
 
 def see_units(state: State, units: Iterable[Unit]) -> None:
