@@ -1,5 +1,6 @@
 """Moments without zone, of the future or of an hour ago; clocks that are wrong or jump."""
 
+import os
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -10,9 +11,9 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from ideal_dispatch.service.clock import micros
-from ideal_dispatch.service.requests import RecommendationRequest
 from ideal_dispatch.service.messages import KnownWeather, Picture
 from ideal_dispatch.service.record import rows
+from ideal_dispatch.service.requests import RecommendationRequest
 from ideal_dispatch.service.units import Unit
 from tests.service_town import (
     Local,
@@ -87,9 +88,10 @@ def test_a_worker_whose_clock_is_an_hour_ahead(town: Town, tmp_path: Path) -> No
     """Time is the database's: two workers give, hold and end the same promises."""
     (tmp_path / "sitecustomize.py").write_text(AHEAD)
     config = town.config("ahead.toml", server={"deadline_s": 30.0, "expiry_s": 60.0})
+    path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
     with (
         serving(config) as right,
-        serving(config, environment={"PYTHONPATH": str(tmp_path)}) as wrong,
+        serving(config, environment={"PYTHONPATH": path}) as wrong,
     ):
         wrong.report(*counts(D0=1, D1=1))
         wrong.report(town.unit("A1", at=later(0)))

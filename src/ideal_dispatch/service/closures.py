@@ -70,7 +70,7 @@ class ClosureLayer:
         shape, edges = json.loads(row.shape), self.edges(row)
         return {
             "id": row.id, "from": _text(row.since), "until": _text(row.until),
-            "reason": shape["reason"], "by": shape["by"], "at": shape["at"],
+            "reason": shape["reason"], "by": shape["by"], "at": _text(row.made_at),
             "edges": list(edges), "line": shape["line"], "polygon": shape["polygon"],
             "active": bool(edges) and row.active(now),
         }  # fmt: skip
@@ -89,7 +89,7 @@ def close(
         raise InputError(f"until: that moment passed {late_s:.0f} s ago; check it, or leave it out")
     if len(known) >= MOST:
         raise InputError(f"{MOST} closures are known; delete those that are not needed first")
-    row = ClosureRow(id, canonical({**shape, "at": moment_text(tx.now)}), since, until)
+    row = ClosureRow(id, canonical(shape), tx.now, since, until)
     tx.put(row)
     tx.log("closure", "", {"closed": id, "actor": shape["by"]})
     return row

@@ -74,6 +74,7 @@ class ClosureRow:
 
     id: str
     shape: str
+    made_at: int
     since: int | None
     until: int | None
     ended_at: int | None = None

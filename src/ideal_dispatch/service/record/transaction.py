@@ -5,7 +5,6 @@ The first row of the log that a transaction writes holds the changed rows as the
 that the state is the fold of the log (:mod:`ideal_dispatch.service.record.audit`).
 """
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from functools import cache
@@ -86,9 +85,10 @@ class State:
         Those that are ``active`` have begun.
         """
         query = sa.select(rows.closure).where(rows.closure.c.ended_at.is_(None))
-        found = [row for row in self.rows_of(ClosureRow, query) if not row.over(self.now)]
-        found.sort(key=lambda row: json.loads(row.shape)["at"])
-        return [row for row in found if row.active(self.now)] if active else found
+        found = self.rows_of(ClosureRow, query.order_by(rows.closure.c.made_at))
+        if active:
+            return [row for row in found if row.active(self.now)]
+        return [row for row in found if not row.over(self.now)]
 
 
 class Transaction(State):
