@@ -110,6 +110,7 @@ class Database:
         self._engine = make_engine(self.url, timeout_s)
         self._reader = self._engine.execution_options(isolation_level="AUTOCOMMIT")
         self.clock, self._create, self._ready = clock, create, False
+        self._writer = threading.Lock()
 
     def read(self, look: Callable[[State], _Found], job: Job) -> _Found:
         """What a look at the state finds; each of its statements sees the newest rows."""
@@ -206,7 +207,7 @@ class Database:
 
     @contextmanager
     def _turn(self, job: Job) -> Iterator[None]:
-        """The turn of one writer of a SQLite file among all threads and processes.
+        """The turn of one writer of a SQLite file among all threads, and then all processes.
 
         SQLite's own waiting grows to 0.1 s between tries; a file lock is taken within a
         millisecond. The first to connect makes the write-ahead log in its turn: two connections
@@ -215,18 +216,21 @@ class Database:
         if not self.is_sqlite:
             yield
             return
-        file = _private_file(self._path.with_name(f"{self._path.name}-queue"))
+        if not self._writer.acquire(timeout=max(job.left_s, 0.0)):
+            raise RecordUnavailableError("the database is locked by other work")
+        queue = self._path.with_name(f"{self._path.name}-queue")
         try:
-            while True:
-                try:
-                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    break
-                except BlockingIOError:
-                    job.check()
-                    time.sleep(_LOOK_S)
-            yield
+            with open(_private_file(queue), "rb") as file:
+                while True:
+                    try:
+                        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                        break
+                    except BlockingIOError:
+                        job.check()
+                        time.sleep(_LOOK_S)
+                yield
         finally:
-            os.close(file)
+            self._writer.release()
 
     @contextmanager
     def _complaints(self) -> Iterator[None]:
