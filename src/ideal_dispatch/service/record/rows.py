@@ -176,19 +176,20 @@ def digest(value: Any) -> str:
 # --- the tables -------------------------------------------------------------------------
 
 _metadata = sa.MetaData()
-_TYPES = {int: BigInteger, str: Text, bool: Boolean, float: Float}
+_TYPES: dict[type, Any] = {
+    int: BigInteger().with_variant(Integer(), "sqlite"),  # whose keys are rowids then
+    str: Text(), bool: Boolean(), float: Float(),
+}  # fmt: skip
 
 
 def _table(name: str, row: type) -> Table:
     """The table of rows of a dataclass, whose first field is the key."""
-    hints, columns = get_type_hints(row), []
-    for number, field in enumerate(fields(row)):
+    hints, columns = get_type_hints(row), list[Column[Any]]()
+    for field in fields(row):
         kinds = get_args(hints[field.name]) or (hints[field.name],)
-        kind = next((_TYPES[one] for one in kinds if one in _TYPES), Text)  # literals are texts
-        made: Any = kind() if number else kind().with_variant(Integer, "sqlite")  # its rowid
-        made = Text() if kind is Text else made
+        kind = next((_TYPES[one] for one in kinds if one in _TYPES), Text())  # literals are texts
         columns.append(Column(
-            field.name, made, primary_key=number == 0, nullable=type(None) in kinds,
+            field.name, kind, primary_key=not columns, nullable=type(None) in kinds,
             autoincrement=False,
         ))  # fmt: skip
     return Table(name, _metadata, *columns)
@@ -206,7 +207,6 @@ _RUNNING = sa.text("due_at IS NOT NULL")
 Index("advice_due", advice.c.due_at, sqlite_where=_RUNNING, postgresql_where=_RUNNING)
 Index("advice_call", advice.c.call_id)
 Index("advice_asked", advice.c.asked_at)
-Index("log_at", log.c.at)
 
 # rows of the log can only be added, and pruned behind the anchor
 _GUARDS = {

@@ -114,7 +114,7 @@ def test_positions_and_a_change_do_not_wait_for_each_other(url: str) -> None:
                 reported.append(pool.submit(
                     other.touch, partial(see_units, units=seen), soon()
                 ))  # fmt: skip
-            wait(reported, 1.0)  # PostgreSQL does it at once, SQLite after this change
+            wait(reported, 0.3)  # PostgreSQL does it at once, SQLite after this change
         tx.log("units", "", {})
 
     with ThreadPoolExecutor(1) as pool:
