@@ -73,7 +73,8 @@ class EventStreams:
                 log.exception("events: unexpected")
                 self._last = None
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._woken.wait(), _LOOK_S)
+                async with asyncio.timeout(_LOOK_S):
+                    await self._woken.wait()
             self._woken.clear()
 
     def publish(self, kind: str, data: Any) -> None:
@@ -97,7 +98,8 @@ class EventStreams:
                     yield message
             while True:
                 try:
-                    sent = await asyncio.wait_for(mine.get(), _PING_S)
+                    async with asyncio.timeout(_PING_S):
+                        sent = await mine.get()
                 except TimeoutError:
                     sent = b": ping\n\n"
                 if sent is None:

@@ -455,7 +455,8 @@ class Service:
         job = Job(time.monotonic() + self._deadline_s if until is None else until)
         waiting = asyncio.get_running_loop().run_in_executor(self._threads, work, job)
         try:
-            return await asyncio.wait_for(asyncio.shield(waiting), max(job.left_s, 0.0))
+            async with asyncio.timeout(max(job.left_s, 0.0)):
+                return await asyncio.shield(waiting)
         except TimeoutError:
             job.give_up()
             waiting.add_done_callback(lambda one: one.cancelled() or one.exception())

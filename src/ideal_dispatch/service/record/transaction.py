@@ -92,7 +92,10 @@ class State:
 
 
 class Transaction(State):
-    """A state that may be changed; :meth:`finish` writes what changed and what was logged."""
+    """A state that may be changed; :meth:`finish` writes what changed and what was logged.
+
+    Until then only :meth:`unit` knows what was put.
+    """
 
     def __init__(self, connection: Connection, clock: ClockTable) -> None:
         super().__init__(connection, clock, lock=True)
