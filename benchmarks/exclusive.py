@@ -30,9 +30,9 @@ import httpx
 from benchmarks.ports import free_port
 from benchmarks.stack import WorkerProcess
 from ideal_dispatch.cities import HARBOUR_MODEL, harbour_city
+from ideal_dispatch.service.record.audit import log_rows, verify
 from ideal_dispatch.service.record.database import Database, Job
 from ideal_dispatch.service.record.rows import LogRow
-from ideal_dispatch.service.record.verification import log_rows, verify
 from ideal_dispatch.service.tokens import digest
 from tests.postgres import running_postgres
 
@@ -313,7 +313,7 @@ def twins(workers: list[WorkerProcess], count: int, tally: Tally) -> None:
                 return desks[which].post(f"/v1/recommendations/{id_}/reply", json=said)
 
             said = [one.result() for one in [pool.submit(answer, which) for which in range(2)]]
-            tally.twins[tuple(sorted(one.status_code for one in said))] += 1  # type: ignore[index]
+            tally.twins[tuple(sorted(one.status_code for one in said))] += 1
             views = [desk.get(f"/v1/recommendations/{made['id']}").json() for desk in desks]
             winner = next((one for one in said if one.status_code == 200), None)
             if winner is None or any(view["reply"] != winner.json()["reply"] for view in views):

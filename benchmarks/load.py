@@ -49,8 +49,8 @@ from benchmarks.timing import human
 from ideal_dispatch.cities import harbour_city
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.service.record import rows
+from ideal_dispatch.service.record.audit import verify
 from ideal_dispatch.service.record.database import Database, Job
-from ideal_dispatch.service.record.verification import verify
 from tests.postgres import Postgres, missing_server, running_postgres
 from workshop.bench_page import conditions, markdown, measured, write_part
 
@@ -159,7 +159,7 @@ def wrong_with(url: str, ids: Sequence[str]) -> list[str]:
         fault = verify(database).fault
         query = sa.select(rows.advice.c.id)
         job = Job(time.monotonic() + PATIENCE_S)
-        stored = set(database.read(lambda found: found.execute(query).scalars().all(), job))
+        stored = set(database.read(lambda state: state.connection.execute(query).scalars(), job))
     finally:
         database.close()
     missing = len(set(ids) - stored)

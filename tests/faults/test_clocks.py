@@ -1,5 +1,6 @@
 """Moments without zone, of the future or of an hour ago; clocks that are wrong or jump."""
 
+import os
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -12,7 +13,7 @@ import pytest
 from benchmarks.exclusive import AHEAD
 from ideal_dispatch.service.clock import micros
 from ideal_dispatch.service.messages import KnownWeather, Picture
-from ideal_dispatch.service.record import tables
+from ideal_dispatch.service.record import rows
 from ideal_dispatch.service.requests import RecommendationRequest
 from ideal_dispatch.service.units import Unit
 from tests.service_town import (
@@ -74,9 +75,10 @@ def test_a_worker_whose_clock_is_an_hour_ahead(town: Town, tmp_path: Path) -> No
     """Time is the database's: two workers give, hold and end the same promises."""
     (tmp_path / "sitecustomize.py").write_text(AHEAD)
     config = town.config("ahead.toml", server={"deadline_s": 30.0, "expiry_s": 60.0})
+    path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
     with (
         serving(config) as right,
-        serving(config, environment={"PYTHONPATH": str(tmp_path)}) as wrong,
+        serving(config, environment={"PYTHONPATH": path}) as wrong,
     ):
         wrong.report(*counts(D0=1, D1=1))
         wrong.report(town.unit("A1", at=later(0)))
@@ -100,8 +102,8 @@ def test_the_databases_clock_jumps(
 ) -> None:
     """Advice is given before and after; set back a little, time stands still meanwhile."""
     before = client.advice(town.call(f"before {seconds}"))
-    clock = tables.database_now
-    monkeypatch.setattr(tables, "database_now", lambda c: clock(c) + round(seconds * 1e6))
+    clock = rows.database_now
+    monkeypatch.setattr(rows, "database_now", lambda c: clock(c) + round(seconds * 1e6))
     made = client.advice(town.call(f"jumped {seconds}", received_at=None))
     assert made["decision"] != "no_advice"
     assert abs(seconds) > 10.0 or made["asked_at"] >= before["asked_at"]

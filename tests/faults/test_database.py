@@ -21,9 +21,9 @@ import psycopg
 import pytest
 import sqlalchemy as sa
 
-from ideal_dispatch.service.record import tables
+from ideal_dispatch.service.record import rows
+from ideal_dispatch.service.record.audit import verify
 from ideal_dispatch.service.record.database import Database, Job
-from ideal_dispatch.service.record.verification import verify
 from ideal_dispatch.service.settings import AuditTable
 from tests.postgres import Postgres
 from tests.service_town import (
@@ -50,9 +50,9 @@ def recorded(url: str) -> set[str]:
     try:
         found = verify(database)
         assert found.fault is None, found
-        query = sa.select(tables.advice.c.id)
+        query = sa.select(rows.advice.c.id)
         job = Job(time.monotonic() + PATIENCE_S)
-        return set(database.read(lambda c: c.execute(query).scalars().all(), job))
+        return set(database.read(lambda state: state.connection.scalars(query).all(), job))
     finally:
         database.close()
 

@@ -42,11 +42,15 @@ class RecordOptions:
             raise MissingExtraError("the audit", "service")
         if (self.url is None) == (self.config is None):
             raise InputError("which database? Give its URL, or the service's settings as --config")
+        from ideal_dispatch.service.clock import ClockTable
         from ideal_dispatch.service.record.database import Database
         from ideal_dispatch.service.settings import ServiceSettings
 
-        url = self.url or ServiceSettings.load(str(self.config)).database_url
-        found = Database(url, timeout_s=_PATIENCE_S, create=False)
+        url, clock = self.url, ClockTable()
+        if self.config is not None:
+            settings = ServiceSettings.load(str(self.config))
+            url, clock = settings.database_url, settings.clock
+        found = Database(url or "", clock, timeout_s=_PATIENCE_S, create=False)
         try:
             if found.is_sqlite and not Path(found.url.database or "").is_file():
                 raise InputError(f"{found.url.database}: no such file")
@@ -69,10 +73,10 @@ def verify(record: RecordOptions, head: str | None = None) -> None:
       ideal audit verify sqlite:///record.db
     """
     with record.database() as database, stages("Verifying"):
-        from ideal_dispatch.service.record import verification
+        from ideal_dispatch.service.record import audit
 
-        noted = None if head is None else verification.parse_mark(head)
-        found = verification.verify(database, noted)
+        noted = None if head is None else audit.parse_mark(head)
+        found = audit.verify(database, noted)
     if found.fault is not None:
         err.print("[bold red]broken:[/]", end=" ")
         err.print(found.fault, markup=False, soft_wrap=True)
@@ -105,7 +109,7 @@ def export(
     last = None if until is None else read_moment("--until", until, UTC)
     with record.database() as database, stages("Exporting"):
         from ideal_dispatch.service.clock import micros
-        from ideal_dispatch.service.record.export import export as exported
+        from ideal_dispatch.service.record.audit import export as exported
 
         count = exported(
             database, output,
@@ -127,8 +131,7 @@ def prune(record: RecordOptions, keep_days: int | None = None) -> None:
     Example:
       ideal audit prune sqlite:///record.db --keep-days 365
     """
-    from ideal_dispatch.service.clock import ClockTable
-    from ideal_dispatch.service.record.retention import prune as pruned
+    from ideal_dispatch.service.record.audit import prune as pruned
     from ideal_dispatch.service.settings import LEAST_RETENTION_DAYS, ServiceSettings
 
     if keep_days is None and record.config is not None:
@@ -141,5 +144,5 @@ def prune(record: RecordOptions, keep_days: int | None = None) -> None:
             f"give {LEAST_RETENTION_DAYS} or more"
         )
     with record.database() as database:
-        gone = pruned(database, ClockTable(), keep_days)
+        gone = pruned(database, keep_days)
     out.print(f"{gone:,} rows removed", markup=False)

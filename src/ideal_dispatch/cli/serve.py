@@ -166,7 +166,7 @@ def _ask_database(settings: "ServiceSettings") -> str:
 
     database = Database(settings.database_url, create=False)
     try:
-        database.read(lambda connection: None, Job(time.monotonic() + _PATIENCE_S))
+        database.read(lambda state: None, Job(time.monotonic() + _PATIENCE_S))
     finally:
         database.close()
     return database.name

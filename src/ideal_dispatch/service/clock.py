@@ -5,6 +5,7 @@ simulated clock is an origin and a speed on top of that. Deadlines of answers go
 monotonic clock: people and programs wait in real time.
 """
 
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Annotated
@@ -32,10 +33,15 @@ class ClockTable:
     def __post_init__(self) -> None:
         check_fields(self)
         for name in ("origin", "started"):
-            object.__setattr__(self, name, _moment(name, getattr(self, name)))
-        if (self.origin is None) != (self.started is None) or (
-            self.origin is None and self.speed != 1.0
-        ):
+            at = getattr(self, name)
+            if isinstance(at, str):
+                with suppress(ValueError):
+                    at = datetime.fromisoformat(at)
+            if at is not None and (isinstance(at, str) or at.tzinfo is None):
+                raise InputError(f"{name} {at}: write it as 2026-03-01T08:00:00+08:00, with a zone")
+            object.__setattr__(self, name, at)
+        origin = self.origin is not None
+        if origin != (self.started is not None) or (self.speed != 1.0 and not origin):
             raise InputError("origin and started belong together, and a speed needs both")
 
     @property
@@ -49,17 +55,6 @@ class ClockTable:
             return database_us
         passed = database_us - micros(self.started)
         return micros(self.origin) + round(self.speed * passed) + stepped_us
-
-
-def _moment(name: str, given: datetime | str | None) -> datetime | None:
-    if isinstance(given, str):
-        try:
-            given = datetime.fromisoformat(given)
-        except ValueError:
-            raise InputError(f"{name} {given!r}: write it as 2026-03-01T08:00:00+08:00") from None
-    if given is not None and given.tzinfo is None:
-        raise InputError(f"{name} {given} has no zone; write it as 2026-03-01T08:00:00+08:00")
-    return given
 
 
 def micros(at: datetime) -> int:

@@ -1,9 +1,12 @@
 """Closed roads: drawn by the centre, laid on the network that this worker has."""
 
+# ruff: noqa: A002 - as the API names an id
+
 import json
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 from ideal_dispatch.errors import IdealError, InputError
@@ -29,7 +32,8 @@ class ClosureLayer:
     """Which edges closures close in one worker's network, worked out once for each."""
 
     def __init__(self, network: RoadNetwork) -> None:
-        self._network, self._edges = network, dict[str, tuple[int, ...]]()
+        self._network = network
+        self.edges = lru_cache(2 * MOST)(self._edges_here)
 
     def draw(self, kind: str, drawn: Sequence[Any], whole_city: bool) -> tuple[int, ...]:
         """The edges that a new closure closes, or why it is refused."""
@@ -47,16 +51,8 @@ class ClosureLayer:
             )
         return edges
 
-    def edges(self, row: ClosureRow) -> tuple[int, ...]:
+    def _edges_here(self, row: ClosureRow) -> tuple[int, ...]:
         """The edges of a closure here; none where its roads are not known on this network."""
-        found = self._edges.get(row.id)
-        if found is None:
-            found = self._edges[row.id] = self._laid(row)
-            while len(self._edges) > 2 * MOST:
-                del self._edges[next(iter(self._edges))]
-        return found
-
-    def _laid(self, row: ClosureRow) -> tuple[int, ...]:
         shape = json.loads(row.shape)
         if shape["network"] == self._network.checksum:
             return tuple(shape["edges"])
@@ -81,18 +77,14 @@ class ClosureLayer:
         shape, edges = json.loads(row.shape), self.edges(row)
         return {
             "id": row.id, "from": _text(row.since), "until": _text(row.until),
-            "reason": shape["reason"], "by": shape["by"], "at": shape["at"],
+            "reason": shape["reason"], "by": shape["by"], "at": _text(row.made_at),
             "edges": list(edges), "line": shape["line"], "polygon": shape["polygon"],
             "active": bool(edges) and row.active(now),
         }  # fmt: skip
 
 
 def close(
-    tx: Transaction,
-    id: str,  # noqa: A002
-    shape: Mapping[str, Any],
-    since: int | None,
-    until: int | None,
+    tx: Transaction, id: str, shape: Mapping[str, Any], since: int | None, until: int | None
 ) -> ClosureRow:
     """Close roads; the same closure again changes nothing."""
     known = tx.closures()
@@ -104,13 +96,13 @@ def close(
         raise InputError(f"until: that moment passed {late_s:.0f} s ago; check it, or leave it out")
     if len(known) >= MOST:
         raise InputError(f"{MOST} closures are known; delete those that are not needed first")
-    row = ClosureRow(id, canonical({**shape, "at": moment_text(tx.now)}), since, until)
+    row = ClosureRow(id, canonical(shape), tx.now, since, until)
     tx.put(row)
     tx.log("closure", "", {"closed": id, "actor": shape["by"]})
     return row
 
 
-def end(tx: Transaction, id: str, actor: str) -> bool:  # noqa: A002
+def end(tx: Transaction, id: str, actor: str) -> bool:
     """Open roads again; whether they were closed."""
     row = next((row for row in tx.closures() if row.id == id), None)
     if row is None:

@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
-from typing import Generic, TypeVar
+from typing import TypeVar
 
 from ideal_dispatch.errors import IdealError
 from ideal_dispatch.service.errors import RecordUnavailableError
@@ -34,14 +34,6 @@ class LateError(IdealError):
     """No decision in time."""
 
 
-class _Task(Generic[_Found]):
-    def __init__(self, work: Callable[[Job], _Found], job: Job) -> None:
-        self.work, self.job = work, job
-        self.least_s = max(_LEAST * job.left_s, 0.0)
-        self.done: Future[_Found] = Future()
-        self.thread: threading.Thread | None = None  # that works on it
-
-
 class Decider:
     """Works on one task after another, for an event loop that waits no longer than it has time.
 
@@ -55,7 +47,8 @@ class Decider:
         end: Callable[[], None] = lambda: os._exit(70),
     ) -> None:
         self._hung, self._end = hung, end
-        self._tasks: queue.SimpleQueue[_Task[object] | None] = queue.SimpleQueue()
+        self._tasks: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        self._task: Callable[[], None] | None = None  # that the thread works on
         self._given_up: list[tuple[threading.Thread, str]] = []
         self._start()
 
@@ -64,24 +57,33 @@ class Decider:
         self._given_up = [one for one in self._given_up if one[0].is_alive()]
         if sum(phase == "database" for _, phase in self._given_up) >= _MOST_STUCK:
             raise RecordUnavailableError("the database does not answer")
-        task = _Task(work, job)
-        self._tasks.put(task)  # type: ignore[arg-type]
-        waiting = asyncio.wrap_future(task.done)
-        try:
-            return await asyncio.wait_for(asyncio.shield(waiting), max(job.left_s, 0.0))
-        except TimeoutError:
-            phase = job.phase
-            job.give_up()
-        with suppress(TimeoutError, RecordUnavailableError):
-            found = await asyncio.wait_for(asyncio.shield(waiting), _GRACE_S)
-            if phase == "database":  # it was committed in the last moment
-                return found
+        done: Future[_Found] = Future()
+        least_s = max(_LEAST * job.left_s, 0.0)
+
+        def task() -> None:
+            try:
+                if job.given_up or job.left_s <= least_s:
+                    raise LateError("no decision in time")
+                done.set_result(work(job))
+            except BaseException as error:  # a plug-in may also try to end the thread
+                done.set_exception(error)
+
+        self._tasks.put(task)
+        waiting = asyncio.wrap_future(done)
         waiting.add_done_callback(lambda one: one.cancelled() or one.exception())
-        if task.thread is self._thread and not task.done.done():
+        await asyncio.wait([waiting], timeout=max(job.left_s, 0.0))
+        if waiting.done():
+            return waiting.result()
+        phase = job.phase
+        job.give_up()
+        await asyncio.wait([waiting], timeout=_GRACE_S)
+        if not waiting.done() and self._task is task:
             self._replace(phase)
-        if phase == "database":
-            raise RecordUnavailableError("the database does not answer in time")
-        raise LateError("no decision in time")
+        if phase != "database":
+            raise LateError("no decision in time")
+        with suppress(asyncio.InvalidStateError):
+            return waiting.result()  # it was committed in the last moment
+        raise RecordUnavailableError("the database does not answer in time")
 
     def close(self) -> None:
         """Begin nothing new; what hangs is left behind."""
@@ -104,16 +106,6 @@ class Decider:
 
     def _work(self) -> None:
         me = threading.current_thread()
-        while (task := self._tasks.get()) is not None:
-            if task.job.given_up or task.job.left_s <= task.least_s:
-                task.done.set_exception(LateError("no decision in time"))
-                continue
-            task.thread = me
-            try:
-                found = task.work(task.job)
-            except BaseException as error:  # a plug-in may also try to end the thread
-                task.done.set_exception(error)
-            else:
-                task.done.set_result(found)
-            if self._thread is not me:  # it was given up: another one works
-                return
+        while self._thread is me and (task := self._tasks.get()) is not None:
+            self._task = task
+            task()

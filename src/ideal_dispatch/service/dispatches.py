@@ -13,16 +13,15 @@ from functools import partial
 from typing import Any, Literal
 
 import sqlalchemy as sa
-from sqlalchemy import Connection
 
-from ideal_dispatch.service.clock import SECOND, ClockTable, from_text, moment_text
+from ideal_dispatch.service.clock import SECOND, from_text, moment_text
 from ideal_dispatch.service.deciding.engine import Engine
 from ideal_dispatch.service.deciding.reassessing import looked_at
 from ideal_dispatch.service.messages import Closed, Followed, FollowedUnit, KnownWeather
 from ideal_dispatch.service.record import rows
 from ideal_dispatch.service.record.database import Database, Job
 from ideal_dispatch.service.record.rows import AdviceRow, ClosureRow, canonical
-from ideal_dispatch.service.record.transaction import State, Transaction, changing
+from ideal_dispatch.service.record.transaction import State, Transaction
 from ideal_dispatch.service.requests import Location
 from ideal_dispatch.service.units import THERE, Unit
 
@@ -34,48 +33,37 @@ LONGEST_US = 2 * 3600 * SECOND
 SHOWN_US = 3600 * SECOND
 """How long a dispatch that ended is shown."""
 
-_EVERY_US = SECOND
 _MOVED_S = 10.0  # an expected arrival that moved so far is news
 _AT_ONCE = 10
-_UNDER_WAY = [{"code": "under_way", "values": {}}]
 _INSIDE = ("said", "second_at", "sent_at")  # of a view: for the next look, not for clients
 
 
 def begun(tx: Transaction, row: AdviceRow, answer: Mapping[str, Any]) -> AdviceRow:
     """The accepted advice as a dispatch that begins now."""
-    both = [tx.unit(answer[role]["unit"]) for role in ("primary", "second")]
-    now_s = (tx.now - row.asked_at) / SECOND
-    expected = [max(answer[role]["arrival"]["expected_s"] - now_s, 0.0)
-                for role in ("primary", "second")]  # fmt: skip
-    first, second = (
-        {"unit": unit.id, "depot": unit.depot, "status": unit.status, "expected_s": round(s, 1)}
-        for unit, s in zip(both, expected, strict=True) if unit is not None
-    )  # fmt: skip
-    cost = answer["why"]["cost"] or {}
+    waited_s = (tx.now - row.asked_at) / SECOND
     view = {
         "id": row.id, "call_id": row.call_id, "state": "running",
         "started_at": moment_text(tx.now), "ended_at": None, "as_of": moment_text(tx.now),
-        "primary": first, "second": second, "second_first": answer["second_first"],
-        "saves": answer["gain_survival"], "cost": cost.get("lives"), "question": None,
-        "reason": "Both units are on their way.", "reasons": _UNDER_WAY, "reply": None,
+        "second_first": answer["second_first"], "saves": answer["gain_survival"],
+        "cost": (answer["why"]["cost"] or {}).get("lives"), "question": None,
+        "reason": "Both units are on their way.",
+        "reasons": [{"code": "under_way", "values": {}}], "reply": None,
         "changes": 0, "said": None, "sent_at": row.asked_at, "second_at": tx.now,
     }  # fmt: skip
-    return replace(
-        row, state="running", primary_unit=first["unit"], second_unit=second["unit"],
-        view=canonical(view), due_at=tx.now,
-    )  # fmt: skip
-
-
-def ended(tx: Transaction, row: AdviceRow, now: int) -> AdviceRow:
-    """The dispatch as one that is over; the log says so."""
-    view = json.loads(row.view or "{}")
-    view |= {"state": "ended", "ended_at": moment_text(now), "as_of": moment_text(now),
-             "question": None}  # fmt: skip
     for role in ("primary", "second"):
-        unit = tx.unit(view[role]["unit"])
-        view[role] |= {"status": None if unit is None else unit.status, "expected_s": None}
+        unit = tx.unit(answer[role]["unit"])
+        assert unit is not None
+        expected_s = max(answer[role]["arrival"]["expected_s"] - waited_s, 0.0)
+        view[role] = unit_in_view(unit, expected_s)
+    return replace(row, state="running", view=canonical(view), due_at=tx.now)
+
+
+def ended(tx: Transaction, row: AdviceRow) -> AdviceRow:
+    """The dispatch as one that is over; the log says so."""
+    view = _with_status(tx, json.loads(row.view or "{}"))
+    view |= {"state": "ended", "ended_at": moment_text(tx.now), "question": None}
     tx.log("dispatch", row.call_id, {"id": row.id, "dispatch": view, "actor": "service"})
-    return replace(row, state="ended", view=canonical(view), ended_at=now, due_at=None)
+    return replace(row, state="ended", view=canonical(view), ended_at=tx.now, due_at=None)
 
 
 def plain(row: AdviceRow) -> dict[str, Any] | None:
@@ -91,24 +79,9 @@ def shown_fields(view: Mapping[str, Any]) -> dict[str, Any]:
 def shown(state: State) -> list[AdviceRow]:
     """Dispatches that run, and those that ended within the last hour, newest first."""
     table = rows.advice
-    query = (
-        sa.select(table)
-        .where(table.c.view.is_not(None))
-        .where(sa.or_(table.c.due_at.is_not(None), table.c.ended_at > state.now - SHOWN_US))
-        .order_by(table.c.asked_at.desc())
-    )
-    return [AdviceRow(**row._mapping) for row in state.connection.execute(query)]
-
-
-def wake(state: State, units: Sequence[str]) -> None:
-    """Look at dispatches of these units at once: they do something else now."""
-    table = rows.advice
-    state.connection.execute(
-        sa.update(table)
-        .where(table.c.due_at > state.now)
-        .where(sa.or_(table.c.primary_unit.in_(units), table.c.second_unit.in_(units)))
-        .values(due_at=state.now)
-    )
+    running = table.c.due_at.is_not(None)
+    query = sa.select(table).where(running | (table.c.ended_at > state.now - SHOWN_US))
+    return state.rows_of(AdviceRow, query.order_by(table.c.asked_at.desc()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,98 +89,73 @@ class DispatchFollower:
     """Looks at dispatches that are due, in a thread of the worker."""
 
     database: Database
-    clock: ClockTable
     engine: Engine
     weather: Callable[[int], KnownWeather]
     laid: Callable[[Sequence[ClosureRow]], tuple[Closed, ...]]
 
     def look(self, job: Job) -> int:
         """Look at those that are due; how many there were."""
-        due = self.database.write(self._claim, job, durable=False)
+        due = self.database.touch(_claim, job)
         for id_ in due:
-            picture = self.database.read(partial(self._picture, id_), job)
+            picture = self.database.read(partial(self._picture, advice_id=id_), job)
             if picture is None:
                 continue
             now, row, followed, closed = picture
             found = None
-            if followed is not None and not _over(followed):
+            if followed is not None:
                 with job.doing("deciding"):
                     weather = self.weather(now).weather
                     found = looked_at(self.engine.assets, followed, closed, weather, now)
-            change = partial(self._change, row, followed, found)
-            self.database.write(partial(changing, clock=self.clock, change=change), job)
+            change = partial(_change, seen=row, followed=followed, found=found)
+            self.database.change(change, job)
         return len(due)
 
-    def _claim(self, connection: Connection) -> list[str]:
-        """Dispatches that are due, and that no other worker looks at for now."""
-        table, now = rows.advice, State(connection, self.clock).now
-        due = (
-            sa.select(table.c.id)
-            .where(table.c.due_at <= now)
-            .order_by(table.c.due_at)
-            .limit(_AT_ONCE)
-            .with_for_update(skip_locked=True)
-        )
-        found = list(connection.execute(due).scalars())
-        if found:
-            every = max(self.clock.speed, 1.0) * _EVERY_US
-            later = sa.update(table).where(table.c.id.in_(found)).values(due_at=now + round(every))
-            connection.execute(later)
-        return found
-
     def _picture(
-        self,
-        id: str,  # noqa: A002
-        connection: Connection,
+        self, state: State, advice_id: str
     ) -> tuple[int, AdviceRow, Followed | None, tuple[Closed, ...]] | None:
-        state = State(connection, self.clock)
-        row = state.advice(id)
+        row = state.advice(advice_id)
         if row is None or row.state != "running":
             return None
         units = {one.id: one for one in state.units()}
-        closed = self.laid([one for one in state.closures() if one.active(state.now)])
+        closed = self.laid(state.closures(active=True))
         return state.now, row, _followed(row, units, state.now), closed
 
-    def _change(
-        self,
-        seen: AdviceRow,
-        followed: Followed | None,
-        found: Mapping[str, Any] | None,
-        tx: Transaction,
-    ) -> None:
-        row = tx.advice(seen.id)
-        if row is None or row.state != "running" or row.view != seen.view:
-            return  # a dispatcher replied meanwhile: it is looked at again
-        if followed is None or _over(followed):
-            second = tx.unit(row.second_unit or "")
-            if second is not None and second.free and second.promised_to == row.call_id:
-                tx.put(second.released)
-            tx.put(ended(tx, row, tx.now))
-            return
-        before = json.loads(row.view or "{}")
-        after = _view(before, followed, found, tx)
-        if _is_news(before, after):
-            tx.put(replace(row, view=canonical(after)))
-            body: dict[str, Any] = {"id": row.id, "dispatch": after, "actor": "service"}
-            if found is not None:
-                body["starts"] = found["starts"]
-            tx.log("dispatch", row.call_id, body)
+
+def _claim(state: State) -> list[str]:
+    """Dispatches that are due, and that no other worker looks at for now."""
+    table = rows.advice
+    due = sa.select(table.c.id).where(table.c.due_at <= state.now).order_by(table.c.due_at)
+    due = due.limit(_AT_ONCE).with_for_update(skip_locked=True)
+    found = list(state.connection.execute(due).scalars())
+    if found:
+        later = sa.update(table).where(table.c.id.in_(found))
+        state.connection.execute(later.values(due_at=state.now + round(state.clock.speed * SECOND)))
+    return found
 
 
 def _followed(row: AdviceRow, units: Mapping[str, Unit], now: int) -> Followed | None:
-    """What is known of a dispatch now; None where it cannot be followed any more."""
+    """What is known of a dispatch now; None where nothing is left to follow.
+
+    The second is there, or the first is and no second is coming, or it runs for too long. Where
+    neither is on the call any more and the first is free, they were called off, or the arrival
+    was not reported.
+    """
     answer, view = json.loads(row.answer), json.loads(row.view or "{}")
-    first, second = units.get(row.primary_unit or ""), units.get(row.second_unit or "")
-    started = from_text(view["started_at"])
-    running = view["state"] == "running"
+    first, second = (units.get(view[role]["unit"]) for role in ("primary", "second"))
+    started, running = from_text(view["started_at"]), view["state"] == "running"
     if first is None or (second is None and running) or now - started > LONGEST_US:
         return None
     one = progress(first, row.call_id, view["sent_at"], now)
     two = None
     if running and second is not None:
         two = progress(second, row.call_id, view["second_at"], now)
-        if two.state == "lost" and one.state != "arrived":
-            two = None  # another one may have to go
+    if two is not None and two.state != "lost":
+        if two.state == "arrived":
+            return None
+    elif one.state == "arrived" or (one.state == "lost" and first.free):
+        return None
+    else:
+        two = None  # another one may have to go
     others = (first.id, "" if two is None else two.unit.id)
     free = tuple(
         unit for unit in units.values()
@@ -244,60 +192,74 @@ def progress(unit: Unit, call_id: str, sent_at: int, now: int) -> FollowedUnit:
     return FollowedUnit(unit, state, max(now - sent_at, 0) / SECOND)
 
 
-def _over(followed: Followed) -> bool:
-    """Whether nothing is left to decide: the second is there, or the first is and it is free.
+def _change(
+    tx: Transaction, seen: AdviceRow, followed: Followed | None, found: Mapping[str, Any] | None
+) -> None:
+    """Put on record what a look at a dispatch found; a reply meanwhile has it looked at again."""
+    row = tx.advice(seen.id)
+    if row is None or row.state != "running" or row.view != seen.view:
+        return
+    before = json.loads(row.view or "{}")
+    if followed is None:
+        second = tx.unit(before["second"]["unit"])
+        if second is not None and second.free and second.promised_to == row.call_id:
+            tx.put(second.released)
+        tx.put(ended(tx, row))
+        return
+    after = _view(tx, before, followed, found)
+    if _is_news(before, after):
+        tx.put(replace(row, view=canonical(after)))
+        body: dict[str, Any] = {"id": row.id, "dispatch": after, "actor": "service"}
+        if found is not None:
+            body["starts"] = found["starts"]
+        tx.log("dispatch", row.call_id, body)
 
-    Where neither is on the call any more and the first is free, they were called off, or the
-    arrival was not reported.
-    """
-    first, second = followed.first, followed.second
-    if second is not None and second.state != "lost":
-        return second.state == "arrived"
-    return first.state == "arrived" or (first.state == "lost" and first.unit.free)
+
+def unit_in_view(unit: Unit, expected_s: float | None) -> dict[str, Any]:
+    """A unit of a dispatch as its view has it."""
+    return {
+        "unit": unit.id, "depot": unit.depot, "status": unit.status,
+        "expected_s": _rounded(expected_s, 1),
+    }  # fmt: skip
+
+
+def _with_status(tx: Transaction, view: Mapping[str, Any]) -> dict[str, Any]:
+    """The view with what both units do now; when they are expected is not known."""
+    view = {**view, "as_of": moment_text(tx.now)}
+    for role in ("primary", "second"):
+        unit = tx.unit(view[role]["unit"])
+        status = None if unit is None else unit.status
+        view[role] = {**view[role], "status": status, "expected_s": None}
+    return view
 
 
 def _view(
-    before: Mapping[str, Any],
-    followed: Followed,
-    found: Mapping[str, Any] | None,
-    tx: Transaction,
+    tx: Transaction, before: dict[str, Any], followed: Followed, found: Mapping[str, Any] | None
 ) -> dict[str, Any]:
     """The view of a dispatch after a look at it; figures that are not known are None."""
-    said = {} if found is None else dict(found["said"])
-    coming = followed.second is not None and before["state"] == "running"
-    view = {
-        **before,
-        "as_of": moment_text(tx.now),
-        "primary": {
-            **before["primary"], "status": followed.first.unit.status,
-            "expected_s": _rounded(said.get("first_s"), 1),
-        },
-        "second": {
-            **before["second"],
-            "status": _status(before["second"]["unit"], followed, tx),
-            "expected_s": _rounded(said.get("second_s"), 1) if coming else None,
-        },
-        "second_first": _rounded(said.get("second_first"), 3),
-        "saves": _rounded(said.get("saves"), 9),
-        "cost": _rounded(said.get("cost"), 9),
-    }  # fmt: skip
-    if not said:
+    view = _with_status(tx, before) | {"second_first": None, "saves": None, "cost": None}
+    if found is None:
         return view
-    view |= {"reason": said["reason"], "reasons": said["reasons"]}
-    last = before["said"] or {"advice": "keep", "changes": 0}
-    asked = before["question"]
-    free = {unit.id for unit in followed.free}
+    said = found["said"]
+    view["primary"]["expected_s"] = _rounded(said["first_s"], 1)
+    if followed.second is not None:
+        view["second"]["expected_s"] = _rounded(said["second_s"], 1)
+    view |= {
+        "second_first": _rounded(said["second_first"], 3), "saves": _rounded(said["saves"], 9),
+        "cost": _rounded(said["cost"], 9), "reason": said["reason"], "reasons": said["reasons"],
+    }  # fmt: skip
+    last = "keep" if before["said"] is None else before["said"]["advice"]
+    asked, free = before["question"], {unit.id for unit in followed.free}
     gone = asked is not None and asked["advice"] == "send_one" and asked["unit"] not in free
-    if said["advice"] == last["advice"] and not (gone and said["advice"] == "send_one"):
+    if said["advice"] == last and not (gone and last == "send_one"):
         return view
     view["said"] = {name: said[name] for name in ("advice", "at_s", "changes", "changed_s")}
     view |= {"changes": said["changes"], "reply": None, "question": None}
     if said["advice"] != "keep":
-        goes = said["second"] if said["advice"] == "send_one" else before["second"]
+        goes = (said["second"] if said["advice"] == "send_one" else before["second"]) or {}
         view["question"] = {
-            "id": f"{before['id']}-{tx.number + 1}", "advice": said["advice"],
-            "unit": None if goes is None else goes["unit"],
-            "depot": None if goes is None else goes["depot"],
+            "id": f"{before['id']}-{tx.head.number + 1}", "advice": said["advice"],
+            "unit": goes.get("unit"), "depot": goes.get("depot"),
             "reason": said["reason"], "reasons": said["reasons"], "asked_at": moment_text(tx.now),
         }  # fmt: skip
     return view
@@ -307,22 +269,13 @@ def _is_news(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
     """Whether a view says something else: a status, a question, or an arrival that moved."""
     passed_s = (from_text(after["as_of"]) - from_text(before["as_of"])) / SECOND
     for role in ("primary", "second"):
-        one, two = before[role], after[role]
-        if (one["unit"], one["status"]) != (two["unit"], two["status"]):
+        old, new = dict(before[role]), dict(after[role])
+        was_s, is_s = old.pop("expected_s"), new.pop("expected_s")
+        if old != new or (was_s is None) != (is_s is None):
             return True
-        known = [each["expected_s"] is not None for each in (one, two)]
-        if known[0] != known[1]:
-            return True
-        if all(known) and abs(max(one["expected_s"] - passed_s, 0) - two["expected_s"]) > _MOVED_S:
+        if was_s is not None and abs(max(was_s - passed_s, 0) - is_s) > _MOVED_S:
             return True
     return any(before[name] != after[name] for name in ("state", "question", "reply", "said"))
-
-
-def _status(unit: str, followed: Followed, tx: Transaction) -> str | None:
-    if followed.second is not None and followed.second.unit.id == unit:
-        return followed.second.unit.status
-    found = tx.unit(unit)
-    return None if found is None else found.status
 
 
 def _rounded(value: Any, digits: int) -> float | None:

@@ -73,7 +73,8 @@ class EventStreams:
                 log.exception("events: unexpected")
                 self._last = None
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._woken.wait(), _LOOK_S)
+                async with asyncio.timeout(_LOOK_S):
+                    await self._woken.wait()
             self._woken.clear()
 
     def publish(self, kind: str, data: Any) -> None:
@@ -87,24 +88,23 @@ class EventStreams:
             yield b": waiting for the database\n\n"
             await asyncio.sleep(1.0)
         self._streams.add(mine)
-        number = end = self._last or 0
-        if after is not None:
-            number = after
+        end = self._last or 0
+        number = end if after is None else after
         try:
             yield b"retry: 2000\n: welcome\n\n"
             while number < end:
-                look = partial(self._after, number=number, end=end)
-                number, messages = await self._read(look)
+                number, messages = await self._read(partial(self._after, number=number, end=end))
                 for message in messages:
                     yield message
             while True:
                 try:
-                    message = await asyncio.wait_for(mine.get(), _PING_S)
+                    async with asyncio.timeout(_PING_S):
+                        sent = await mine.get()
                 except TimeoutError:
-                    message = b": ping\n\n"
-                if message is None:
+                    sent = b": ping\n\n"
+                if sent is None:
                     return
-                yield message
+                yield sent
         except RecordUnavailableError:
             return  # the client connects again, and resumes where it was
         finally:
@@ -126,49 +126,51 @@ class EventStreams:
 
     def _new(self, state: State) -> tuple[int, list[bytes]]:
         """Messages of new rows, and of units that were seen elsewhere since the last look."""
-        number = state.number if self._last is None else self._last
+        number = state.head.number if self._last is None else self._last
         number, messages = self._after(state, number)
         if self._streams:
-            units = {unit.id: unit for unit in state.units()}
-            seen = {id_: unit.seen_at for id_, unit in units.items()}
-            moved = [id_ for id_, at in seen.items() if at and self._seen.get(id_) != at]
-            self._seen = seen
-            plain = [units[id_].plain(state.now, self._stale_s) for id_ in moved]
-            messages += [_message("units", plain)] if plain else []
+            units = state.units()
+            moved = [
+                unit.plain(state.now, self._stale_s) for unit in units
+                if unit.seen_at and self._seen.get(unit.id) != unit.seen_at
+            ]  # fmt: skip
+            self._seen = {unit.id: unit.seen_at for unit in units}
+            messages += [_message("units", moved)] if moved else []
         return number, messages
 
     def _after(self, state: State, number: int, end: int | None = None) -> tuple[int, list[bytes]]:
-        """The number of the last of the next rows of the log, and their messages."""
-        table = rows.log
-        query = sa.select(table).where(table.c.number > number)
+        """The number of the last of the next rows of the log, and their messages.
+
+        Units that a row changed come before it, without a number.
+        """
+        table, messages = rows.log, list[bytes]()
+        query = sa.select(table).where(table.c.number > number).order_by(table.c.number)
         if end is not None:
             query = query.where(table.c.number <= end)
-        query = query.order_by(table.c.number).limit(_PAGE)
-        found = [LogRow(**row._mapping) for row in state.connection.execute(query)]
+        found = [LogRow(*row) for row in state.connection.execute(query.limit(_PAGE))]
         if not found:
             return (number if end is None else end), []
         units = {unit.id: unit.plain(state.now, self._stale_s) for unit in state.units()}
-        messages = [message for row in found for message in self._messages(row, state, units)]
+        for row in found:
+            if row.kind in _UNREAD:
+                continue
+            data: Any = row.content
+            kind, changed = row.kind, data.pop("changes", {}).get("unit", ())
+            plain = [units.get(id_, {"id": id_, "gone": True}) for id_ in changed]
+            if kind == "units":
+                messages.append(_message("units", plain, row.number))
+                continue
+            if plain:
+                messages.append(_message("units", plain))
+            if kind == "recommendation":
+                data = data["answer"]
+            elif kind == "dispatch":
+                data = dispatches.shown_fields(data["dispatch"])
+            elif kind == "closure":
+                kind = "closures"
+                data = [self._closures.plain(one, state.now) for one in state.closures()]
+            messages.append(_message(kind, data, row.number))
         return found[-1].number, messages
-
-    def _messages(self, row: LogRow, state: State, units: dict[str, dict[str, Any]]) -> list[bytes]:
-        """What a row says: units that it changed, without a number, and then itself."""
-        if row.kind in _UNREAD:
-            return []
-        body, kind = row.content, row.kind
-        changed = body.pop("changes", {})
-        plain = [units.get(id_, {"id": id_, "gone": True}) for id_ in changed.get("unit", ())]
-        if kind == "units":
-            return [_message("units", plain, row.number)]
-        data: Any = body
-        if kind == "recommendation":
-            data = body["answer"]
-        elif kind == "dispatch":
-            data = dispatches.shown_fields(body["dispatch"])
-        elif kind == "closure":
-            kind, data = "closures", [self._closures.plain(o, state.now) for o in state.closures()]
-        before = [_message("units", plain)] if plain else []
-        return [*before, _message(kind, data, row.number)]
 
 
 def _message(kind: str, data: Any, number: int | None = None) -> bytes:

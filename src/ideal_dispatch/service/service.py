@@ -26,10 +26,10 @@ from ideal_dispatch.service.errors import ConflictError, RecordUnavailableError
 from ideal_dispatch.service.events import EventStreams
 from ideal_dispatch.service.metrics import Metrics
 from ideal_dispatch.service.recommending import Question, Recommender, new_id
+from ideal_dispatch.service.record.audit import prune
 from ideal_dispatch.service.record.database import Database, Job
-from ideal_dispatch.service.record.retention import prune
 from ideal_dispatch.service.record.rows import digest
-from ideal_dispatch.service.record.transaction import State, Transaction, changing, see_units
+from ideal_dispatch.service.record.transaction import State, Transaction, see_units
 from ideal_dispatch.service.requests import CountIn, RecommendationRequest, UnitInList
 from ideal_dispatch.service.settings import ServiceSettings
 from ideal_dispatch.service.unit_news import UnitReader, UpdateResult, report
@@ -83,7 +83,7 @@ class Service:
         self.road_map = cache(engine.road_map)
         self.metrics = Metrics()
         self._deadline_s = settings.server.deadline_s
-        self.database = Database(settings.database_url, timeout_s=self._deadline_s)
+        self.database = Database(settings.database_url, settings.clock, timeout_s=self._deadline_s)
         self.admission = Admission(1 + settings.server.queue, lambda: engine.ready)
         self.weather = WeatherPoll(
             weather_provider(settings), *engine.middle, settings.weather.stale_s
@@ -93,7 +93,7 @@ class Service:
         versions = {
             "software": __version__, **engine.checksums, "configuration": settings.checksum,
         }  # fmt: skip
-        shared = (self.database, settings.clock, engine, self.weather.known, self.closures.laid)
+        shared = (self.database, engine, self.weather.known, self.closures.laid)
         self.recommender = Recommender(*shared, versions, settings.server.expiry_s)
         self._follower = DispatchFollower(*shared)
         self._decider = Decider(lambda _: self.metrics.hung.inc())
@@ -227,13 +227,9 @@ class Service:
         result, changes = await self.read(update)
         if changes:
             result = await self.write(partial(report, reader=self._reader, news=news, actor=actor))
-        seen = list(result.after.values())
-        if seen:
-            await self._database(
-                lambda job: self.database.write(
-                    lambda connection: see_units(connection, seen), job, durable=False
-                )
-            )
+        if result.after:
+            seen = partial(see_units, units=result.after.values())
+            await self._database(partial(self.database.touch, seen))
         ignored = result.ignored
         return {"taken": len(news) - len({one["id"] for one in ignored}), "ignored": ignored}
 
@@ -354,36 +350,31 @@ class Service:
     async def _retain(self) -> None:
         """Let go of rows older than the settings say."""
         if days := self.settings.audit.retention_days:
-            await asyncio.to_thread(prune, self.database, self.settings.clock, days)
+            await asyncio.to_thread(prune, self.database, days)
 
     # --- the database -------------------------------------------------------------------
 
     async def read(self, look: Callable[[State], _Found]) -> _Found:
         """What a look at the state finds."""
-        clock = self.settings.clock
-        return await self._database(
-            lambda job: self.database.read(lambda c: look(State(c, clock)), job)
-        )
+        return await self._database(partial(self.database.read, look))
 
     async def write(self, change: Callable[[Transaction], _Found]) -> _Found:
         """What a change returns, once it is committed and logged."""
-        clock = self.settings.clock
-        found = await self._database(
-            lambda job: self.database.write(lambda c: changing(c, clock, change), job)
-        )
+        found = await self._database(partial(self.database.change, change))
         self.events.wake()
         return found
 
     def _now(self, job: Job) -> int:
         """The service's moment."""
-        return self.database.read(lambda c: State(c, self.settings.clock).now, job)
+        return self.database.read(lambda state: state.now, job)
 
     async def _database(self, work: Callable[[Job], _Found], until: float | None = None) -> _Found:
         """Work on the database in a thread, within a deadline: also where its server is frozen."""
         job = Job(time.monotonic() + self._deadline_s if until is None else until)
         waiting = asyncio.get_running_loop().run_in_executor(self._threads, work, job)
         try:
-            return await asyncio.wait_for(asyncio.shield(waiting), max(job.left_s, 0.0))
+            async with asyncio.timeout(max(job.left_s, 0.0)):
+                return await asyncio.shield(waiting)
         except TimeoutError:
             job.give_up()
             waiting.add_done_callback(lambda one: one.cancelled() or one.exception())

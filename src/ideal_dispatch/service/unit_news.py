@@ -5,22 +5,17 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from ideal_dispatch.errors import InputError
-from ideal_dispatch.service import dispatches
 from ideal_dispatch.service.clock import SECOND, micros
 from ideal_dispatch.service.deciding.depot_names import DepotNames
 from ideal_dispatch.service.record.rows import image
 from ideal_dispatch.service.record.transaction import Transaction
 from ideal_dispatch.service.requests import CountIn, UnitInList
-from ideal_dispatch.service.units import FREE, HELD_US, STATUSES, Status, Unit
-
-AHEAD_US = 5 * SECOND
-"""What a moment may be ahead of the clock here; one further ahead came from a wrong clock."""
+from ideal_dispatch.service.units import AHEAD_US, FREE, HELD_US, STATUSES, Status, Unit
 
 SETTLES_US = 60 * SECOND
 """How long after a unit of a count was sent a count may still include it."""
 
 _OLDEST_US = 30 * 86_400 * SECOND
-_OLD = "older than what is known"
 
 
 @dataclass(slots=True)
@@ -37,6 +32,9 @@ class UpdateResult:
             one for one in self.after.values()
             if one.id not in before or image(before[one.id]) != image(one)
         ]  # fmt: skip
+
+    def ignore(self, id: str) -> None:  # noqa: A002
+        self.ignored.append({"id": id, "why": "older than what is known"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,42 +64,40 @@ class UnitReader:
         self, one: UnitInList, known: dict[str, Unit], result: UpdateResult, now: int
     ) -> None:
         unit, at = known.get(one.id), _moment(f"unit {one.id}", one.at, now)
-        if one.at is None and unit is not None:  # it replaces what is known, also from a fast clock
-            before = (unit.status_at, unit.seen_at or 0)
-            at = max([now, *(each for each in before if each <= now + AHEAD_US)])
         depot = None if one.depot is None else self.depots.find(one.depot)
         status = None if one.status is None else status_of(one.status, self.codes)
         if (one.lon is None) != (one.lat is None):
             raise InputError(f"unit {one.id}: give both lon and lat, or neither")
         if unit is None:
-            self._check_new(one, known)
+            if self.depots.knows(one.id):
+                raise InputError(f"unit {one.id}: a depot has this name; give the unit another id")
+            folded = one.id.casefold()
+            alike = next((other for other in known if other.casefold() == folded), None)
+            if alike is not None:
+                raise InputError(f"unit {one.id}: {alike} is known; write it in the same way")
             if depot is None or status is None:
                 raise InputError(f"unit {one.id} is new: give its depot and its status")
             unit = Unit(one.id, depot, status, at, at, at, one.kind or "", call_id=one.call_id)
         elif unit.anonymous:
             raise InputError(f"unit {one.id} is one of a count; give the unit an id of the CAD")
-        elif {status, depot, one.kind, one.call_id} != {None}:
-            if at < unit.status_at <= now + AHEAD_US:
-                result.ignored.append({"id": one.id, "why": _OLD})
-            else:
-                unit = _worked(unit, one, depot, status, at)
+        else:
+            if one.at is None:  # it replaces what is known, also from a clock a little ahead
+                moments = (unit.status_at, unit.seen_at or 0)
+                at = max([now, *(each for each in moments if each <= now + AHEAD_US)])
+            if {status, depot, one.kind, one.call_id} != {None}:
+                if at < unit.status_at <= now + AHEAD_US:
+                    result.ignore(one.id)
+                else:
+                    unit = _worked(unit, one, depot, status, at)
         if one.lon is not None:
-            if unit.seen_at is None or at >= unit.seen_at or unit.seen_at > now + AHEAD_US:
+            if unit.seen_at is not None and at < unit.seen_at <= now + AHEAD_US:
+                result.ignore(one.id)
+            else:
                 unit = replace(
                     unit, lon=one.lon, lat=one.lat, heading=one.heading, speed_kmh=one.speed_kmh,
                     seen_at=at,
                 )  # fmt: skip
-            else:
-                result.ignored.append({"id": one.id, "why": _OLD})
         known[one.id] = result.after[one.id] = replace(unit, told_at=max(unit.told_at, at))
-
-    def _check_new(self, one: UnitInList, known: Mapping[str, Unit]) -> None:
-        if self.depots.knows(one.id):
-            raise InputError(f"unit {one.id}: a depot has this name; give the unit another id")
-        folded = one.id.casefold()
-        alike = next((other for other in known if other.casefold() == folded), None)
-        if alike is not None:
-            raise InputError(f"unit {one.id}: {alike} is known; write it in the same way")
 
 
 def report(
@@ -110,20 +106,17 @@ def report(
     """Put on record what reports change, and which calls lost a unit by them."""
     before = {unit.id: unit for unit in tx.units()}
     result = reader.update(before, news, tx.now)
-    lost: list[tuple[Unit, str]] = []
     changed = result.changed(before)
+    if not changed and not result.gone:
+        return result
+    tx.log("units", "", {"actor": actor})
     for unit in changed:
-        settled, why = _settled(before.get(unit.id), unit, tx.now)
-        lost += [(unit, why)] if why else []
-        tx.put(settled)
-    for id_ in result.gone:
-        lost += [(before[id_], "gone")] if before[id_].promised(tx.now) else []
-        tx.delete(before[id_])
-    if changed or result.gone:
-        tx.log("units", "", {"actor": actor})
-        for unit, why in lost:
+        why = _loses(before.get(unit.id), unit, tx.now)
+        tx.put(unit.released if why else unit)
+        if why and why != "done":
             log_lost_promise(tx, unit, why, unit.call_id if why == "on_call" else None)
-        dispatches.wake(tx, [*(unit.id for unit in changed), *result.gone])
+    for id_ in result.gone:
+        _remove(tx, before[id_])
     return result
 
 
@@ -132,12 +125,15 @@ def remove(tx: Transaction, id: str, actor: str) -> bool:  # noqa: A002
     unit = tx.unit(id)
     if unit is None:
         return False
-    tx.delete(unit)
     tx.log("units", "", {"actor": actor})
+    _remove(tx, unit)
+    return True
+
+
+def _remove(tx: Transaction, unit: Unit) -> None:
+    tx.delete(unit)
     if unit.promised(tx.now):
         log_lost_promise(tx, unit, "gone")
-    dispatches.wake(tx, [id])
-    return True
 
 
 def log_lost_promise(tx: Transaction, unit: Unit, why: str, by_call: str | None = None) -> None:
@@ -155,15 +151,16 @@ def log_lost_promise(tx: Transaction, unit: Unit, why: str, by_call: str | None 
 def status_of(text: str, codes: Mapping[str, str]) -> Status | None:
     """What a status code says, by the centre's own codes first; None where it says nothing."""
     word = codes.get(text.strip(), text.strip())
-    folded = word.casefold().replace(" ", "_").replace("-", "_")
     if not word:
         return None
-    if folded not in STATUSES:
-        known = ", ".join([*codes, *STATUSES])
-        raise InputError(
-            f"unknown status {text[:60]!r}; add it to [units] codes, or send one of {known}"
-        )
-    return next(status for status in STATUSES if status == folded)
+    folded = word.casefold().replace(" ", "_").replace("-", "_")
+    for status in STATUSES:
+        if status == folded:
+            return status
+    known = ", ".join([*codes, *STATUSES])
+    raise InputError(
+        f"unknown status {text[:60]!r}; add it to [units] codes, or send one of {known}"
+    )
 
 
 def _count(
@@ -173,7 +170,7 @@ def _count(
     at = _moment(f"count of {depot}", count.at, now)
     mine = [unit for unit in known.values() if unit.anonymous and unit.depot == depot]
     if any(at < unit.told_at <= now + AHEAD_US for unit in mine):
-        result.ignored.append({"id": depot, "why": _OLD})
+        result.ignore(depot)
         return
     leaving = [unit for unit in mine if not unit.free and unit.since > at - SETTLES_US]
     waiting = [unit for unit in mine if unit.free]
@@ -202,20 +199,18 @@ def _worked(unit: Unit, one: UnitInList, depot: str | None, status: Status | Non
     )  # fmt: skip
 
 
-def _settled(before: Unit | None, unit: Unit, now: int) -> tuple[Unit, str]:
-    """The unit with its promise as its new work leaves it, and why a call lost it, if one did."""
+def _loses(before: Unit | None, unit: Unit, now: int) -> str:
+    """Why the new work of a unit ends its promise, or nothing; "done" is no loss for its call."""
     if before is None or not unit.promised(now):
-        return unit, ""
+        return ""
     if unit.status == "out_of_service":
-        return unit.released, "out_of_service"
+        return "out_of_service"
     if unit.free:  # its work is done, unless it was sent after it became free
         sent_at = (unit.promised_until or 0) - HELD_US
         stays = before.free or (unit.promise != "advised" and sent_at >= unit.since)
-        return (unit if stays else unit.released), ""
+        return "" if stays else "done"
     elsewhere = unit.call_id not in (None, unit.promised_to)
-    if elsewhere or (unit.promise == "advised" and unit.call_id is None):
-        return unit.released, "on_call"
-    return unit, ""
+    return "on_call" if elsewhere or (unit.promise == "advised" and unit.call_id is None) else ""
 
 
 def _moment(what: str, given: datetime | None, now: int) -> int:

@@ -22,6 +22,10 @@ HELD_US = 2 * 3600 * SECOND
 """After which a unit that was sent is free for others, also where no report of it came."""
 
 
+AHEAD_US = 5 * SECOND
+"""What a moment may be ahead of the clock here; one further ahead came from a wrong clock."""
+
+
 @dataclass(frozen=True, slots=True)
 class Unit:
     """One row of the table of units. Moments are microseconds since 1970 by the service's clock.
@@ -68,28 +72,31 @@ class Unit:
         """The unit without its promise."""
         return replace(self, promised_to=None, promise=None, promised_until=None)
 
+    def held(self, call_id: str, promise: Promise, until: int) -> "Unit":
+        """The unit, promised to a call."""
+        return replace(self, promised_to=call_id, promise=promise, promised_until=until)
+
     def age_s(self, now: int) -> float | None:
         """How old its position is; None where it has none."""
         return None if self.seen_at is None else max(now - self.seen_at, 0) / 1e6
 
     def plain(self, now: int, stale_s: float) -> dict[str, Any]:
         """The unit for the API."""
-        age_s, position, promised = self.age_s(now), None, None
-        if self.seen_at is not None:
-            position = {
+        plain: dict[str, Any] = {
+            "id": self.id, "depot": self.depot, "kind": self.kind, "status": self.status,
+            "since": moment_text(self.since), "call_id": self.call_id, "free": self.free,
+            "anonymous": self.anonymous, "position": None, "age_s": None, "stale": False,
+            "told_at": moment_text(self.told_at), "promised": None,
+        }  # fmt: skip
+        age_s = self.age_s(now)
+        if self.seen_at is not None and age_s is not None:
+            plain |= {"age_s": round(age_s, 1), "stale": age_s > stale_s, "position": {
                 "lon": self.lon, "lat": self.lat, "heading": self.heading,
                 "speed_kmh": self.speed_kmh, "at": moment_text(self.seen_at),
-            }  # fmt: skip
-        if self.promised_until is not None and self.promised(now):
-            promised = {
+            }}  # fmt: skip
+        if self.promised_until is not None and self.promised_until > now:
+            plain["promised"] = {
                 "call_id": self.promised_to, "kind": self.promise,
                 "until": moment_text(self.promised_until),
             }  # fmt: skip
-        return {
-            "id": self.id, "depot": self.depot, "kind": self.kind, "status": self.status,
-            "since": moment_text(self.since), "call_id": self.call_id, "free": self.free,
-            "anonymous": self.anonymous, "position": position,
-            "age_s": None if age_s is None else round(age_s, 1),
-            "stale": age_s is not None and age_s > stale_s,
-            "told_at": moment_text(self.told_at), "promised": promised,
-        }  # fmt: skip
+        return plain

@@ -2,7 +2,9 @@
 
 import sqlite3
 import time
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import typer
@@ -12,7 +14,8 @@ from ideal_dispatch.errors import InputError
 from ideal_dispatch.service.clock import SECOND, ClockTable
 from ideal_dispatch.service.errors import NoRecordError
 from ideal_dispatch.service.record.database import Database, Job
-from ideal_dispatch.service.record.transaction import Transaction, changing
+from ideal_dispatch.service.record.transaction import Transaction
+from ideal_dispatch.service.settings import ServiceSettings
 from tests.unit.cli.test_network_command import ideal
 
 DAY_US = 86_400 * SECOND
@@ -35,10 +38,11 @@ def note(tx: Transaction) -> None:
 def url(tmp_path: Path) -> str:
     """A record of three days a year ago, and of now."""
     url = f"sqlite:///{tmp_path / 'record.db'}"
-    database, clock = Database(url), DaysAgo()
+    clock = DaysAgo()
+    database = Database(url, clock)
     for days in (364.5, 363.5, 362.5, 0.0):
         clock.__class__.days = days
-        database.write(lambda c: changing(c, clock, note), Job(time.monotonic() + 60.0))
+        database.change(note, Job(time.monotonic() + 60.0))
     database.close()
     return url
 
@@ -116,3 +120,17 @@ def test_the_command_itself(url: str, tmp_path: Path) -> None:
     assert "\nhead: 4:" in ended.stdout
     ended = ideal("audit", "verify", "mysql://host/audit", cwd=tmp_path, code=2)
     assert "mysql" in ended.stderr
+
+
+def test_pruning_goes_by_the_clock_of_the_settings(
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A simulated clock that is 300 days ahead makes three of the rows older than 500 days."""
+    now = datetime.now(UTC)
+    settings = SimpleNamespace(
+        database_url=url, clock=ClockTable(now + timedelta(days=300), now),
+        audit=SimpleNamespace(retention_days=500),
+    )  # fmt: skip
+    monkeypatch.setattr(ServiceSettings, "load", lambda path: settings)
+    prune(RecordOptions(config=tmp_path / "settings.toml"))
+    assert capsys.readouterr().out.splitlines() == ["3 rows removed"]

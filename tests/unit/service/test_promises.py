@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 
 from ideal_dispatch.service.clock import moment
-from ideal_dispatch.service.messages import Advice
+from ideal_dispatch.service.messages import Advice, Picture
 from ideal_dispatch.service.recommending import Question, new_id
-from ideal_dispatch.service.record.chain import LogRow
+from ideal_dispatch.service.record.audit import log_rows, verify
 from ideal_dispatch.service.record.database import Job
-from ideal_dispatch.service.record.verification import read_chain, verify
+from ideal_dispatch.service.record.rows import LogRow
 from ideal_dispatch.service.requests import Location, RecommendationRequest
 from tests.postgres import Postgres
 from tests.service_town import PATIENT, Local, Town, application, bearer, codes, counts, local
@@ -90,7 +90,7 @@ def refused(client: Local, made: dict[str, Any], action: str = "accept", **more:
 def log(client: Local) -> list[LogRow]:
     """All rows of the log but those of running dispatches, which come at any moment."""
     with client.service.database.snapshot(Job(time.monotonic() + 60)) as connection:
-        return [row for row in read_chain(connection).rows if row.kind != "dispatch"]
+        return [row for row in log_rows(connection) if row.kind != "dispatch"]
 
 
 def lost(client: Local) -> list[dict[str, Any]]:
@@ -139,6 +139,7 @@ def test_the_first_reply_is_in_the_refusal_of_the_second(client: Local, town: To
 
 
 def test_an_expired_advice_is_not_accepted(client: Local, town: Town) -> None:
+    client.report({"id": "A2", "status": "out_of_service"})
     made = ask(client, town)
     step(client, EXPIRY_S + 1)
     other = ask(client, town)
@@ -247,7 +248,7 @@ def decided(client: Local, one: Question) -> tuple[Advice, int]:
     """Advice on a question by the units of now, which is not on record yet."""
     service = client.service
     job = Job(time.monotonic() + 60)
-    picture, _ = service.recommender.look(one, job)
+    picture = service.database.read(lambda state: Picture(state.now, tuple(state.units())), job)
     call = replace(one.call, received_at=moment(picture.now))
     weather = service.weather.known(picture.now)
     advice = service.engine.adviser.advise(call, picture, weather, job.due)
@@ -255,21 +256,47 @@ def decided(client: Local, one: Question) -> tuple[Advice, int]:
     return advice, picture.now
 
 
-def test_of_two_decisions_for_one_unit_the_second_gets_its_equal(client: Local, town: Town) -> None:
-    """Both were decided on the same units; the one recorded later takes the other of the depot."""
-    depots = {"A3": "D0", "A4": "D0", "B2": "D1", "B3": "D1", "B4": "D1"}
-    client.report(*({"id": id_, "depot": depot, "status": "at_station"}
-                    for id_, depot in depots.items()))  # fmt: skip
-    asked = [question(client, town, f"equal-{n}-{next(numbers)}") for n in range(2)]
-    made = [decided(client, one) for one in asked]
-    job = Job(time.monotonic() + 60)
-    answers = [
-        client.service.recommender.record(one, advice, now, job)
-        for one, (advice, now) in zip(asked, made, strict=True)
-    ]
-    used = [one[role]["unit"] for one in answers for role in ("primary", "second")]
-    assert len(set(used)) == len(used) == 4
-    assert answers[1]["second"]["unit"] in answers[1]["headline"]
+def test_an_advice_that_lost_its_unit_is_decided_again(
+    client: Local, town: Town, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another call gets the unit after the decision and before its record."""
+    client.report(*({"id": id_, "depot": "D1", "status": "at_station"} for id_ in ("B2", "B3")))
+    other, adviser = (
+        question(client, town, f"quicker-{next(numbers)}"),
+        client.service.engine.adviser,
+    )
+    advise, taken, tries = adviser.advise, list[str](), list[Advice]()
+
+    def late(*given: Any) -> Advice:
+        tries.append(advise(*given))
+        if len(tries) == 1:
+            monkeypatch.setattr(adviser, "advise", advise)
+            advice, now = decided(client, other)
+            made = client.service.recommender.record(other, advice, now, Job(given[-1]))
+            taken.extend(made[role]["unit"] for role in ("primary", "second"))
+            monkeypatch.setattr(adviser, "advise", late)
+        return tries[-1]
+
+    monkeypatch.setattr(adviser, "advise", late)
+    made = ask(client, town, None)
+    used = [made[role]["unit"] for role in ("primary", "second")]
+    assert len(tries) == 2
+    assert {*tries[0].needs} & {*taken}
+    assert len({*used, *taken}) == 4
+
+
+def test_an_answer_that_is_recorded_again_is_the_same(client: Local, town: Town) -> None:
+    """The answer of the database to the first commit was lost; also where there is no advice."""
+    one, recommender = question(client, town, f"again-{next(numbers)}"), client.service.recommender
+    refused, job = (
+        recommender.refusal(one, "late", "no decision in time"),
+        Job(time.monotonic() + 60),
+    )
+    _, now = decided(client, one)
+    made = [recommender.record(one, refused, now, job) for _ in range(2)]
+    assert made[0] == made[1]
+    assert made[0]["revision"] == 1
+    assert [row.call_id for row in log(client)].count(one.call.call_id) == 1
 
 
 def test_what_was_asked_earlier_does_not_replace_what_was_asked_later(

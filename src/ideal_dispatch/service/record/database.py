@@ -7,12 +7,10 @@ import fcntl
 import os
 import socket
 import sqlite3
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, suppress
-from functools import partial
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -21,13 +19,16 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event, exc, make_
 from ideal_dispatch.errors import InputError, MissingExtraError
 from ideal_dispatch.files import check_target
 from ideal_dispatch.http_client import one_line
+from ideal_dispatch.service.clock import ClockTable
 from ideal_dispatch.service.errors import NoRecordError, RecordUnavailableError
 from ideal_dispatch.service.record import rows
+from ideal_dispatch.service.record.transaction import State, Transaction
 
 _ADVICE = "write it as sqlite:///record.db or postgresql://user@host/database"
 _LOOK_S = 0.001  # between two tries to get the lock of a SQLite file
 _AWAY = ("25", "53", "57", "58", "XX")  # of PostgreSQL's codes: read-only, full, ended, broken
 _IDLE_MS = 1000  # a frozen worker frees the log's head
+_TIME_OF_DAY = ClockTable()
 
 _Found = TypeVar("_Found")
 
@@ -35,9 +36,9 @@ _Found = TypeVar("_Found")
 class Job:
     """Work that must be done by ``due`` (of :func:`time.monotonic`) and can be given up.
 
-    ``phase`` says what it does: "waiting", "database" or "deciding". Whoever waits for it may
-    call :meth:`give_up` from another thread: a statement that waits for a frozen server then
-    fails at once, and nothing is committed any more.
+    ``phase`` says what it does: "waiting", "database" or "deciding". After :meth:`give_up`, which
+    any thread may call, a statement that waits for a frozen server fails at once, and nothing is
+    committed any more.
     """
 
     def __init__(self, due: float) -> None:
@@ -86,122 +87,150 @@ class Job:
 
 
 class Database:
-    """A database by its URL. A missing one is made if ``create`` says so.
+    """A database by its URL, and the service's clock. A missing one is made if ``create`` says so.
 
     Nothing is connected before the first work. ``timeout_s`` bounds a statement at the server.
     """
 
-    def __init__(self, url: str, *, timeout_s: float = 2.0, create: bool = True) -> None:
+    def __init__(
+        self,
+        url: str,
+        clock: ClockTable = _TIME_OF_DAY,
+        *,
+        timeout_s: float = 2.0,
+        create: bool = True,
+    ) -> None:
         self.url = parse_url(url)
         self.name = self.url.render_as_string(hide_password=True)
         self.is_sqlite = self.url.get_backend_name() == "sqlite"
-        self._queue: _FileQueue | None = None
+        self._path = Path(self.url.database or "")
         if self.is_sqlite:
-            path = Path(self.url.database or "")
-            check_target(path)
-            self._queue = _FileQueue(path)
-            self._engine = _sqlite(self.url, path, timeout_s, create)
-        else:
-            self._engine = _postgresql(self.url, timeout_s)
+            check_target(self._path)
+        make_engine = _sqlite if self.is_sqlite else _postgresql
+        self._engine = make_engine(self.url, timeout_s)
         self._reader = self._engine.execution_options(isolation_level="AUTOCOMMIT")
-        self._create, self._ready, self._checking = create, False, threading.Lock()
+        self.clock, self._create, self._ready = clock, create, False
+        self._writer = threading.Lock()
 
-    def read(self, work: Callable[[Connection], _Found], job: Job) -> _Found:
-        """What the work finds; each of its statements sees the newest state."""
-        with job.doing("database"):
-            self._check(job)
-            return self._tried(self._read, work, job)
+    def read(self, look: Callable[[State], _Found], job: Job) -> _Found:
+        """What a look at the state finds; each of its statements sees the newest rows."""
 
-    def write(
-        self, work: Callable[[Connection], _Found], job: Job, *, durable: bool = True
-    ) -> _Found:
-        """What the work returns, once its changes are committed; it may be run twice.
+        def run() -> _Found:
+            with self._reader.connect() as connection, job.using(connection):
+                return look(State(connection, self.clock))
 
-        Changes that need not survive a power cut are not ``durable``: positions.
+        return self._run(run, job)
+
+    def change(self, change: Callable[[Transaction], _Found], job: Job) -> _Found:
+        """What a change returns, once it is committed and logged; it may be run twice."""
+
+        def run() -> _Found:
+            with self._turn(job), self._writing(job) as connection:
+                transaction = Transaction(connection, self.clock)
+                found = change(transaction)
+                transaction.finish()
+                return found
+
+        return self._run(run, job)
+
+    def touch(self, work: Callable[[State], _Found], job: Job) -> _Found:
+        """What work returns that changes only what no row of the log says, such as positions.
+
+        It locks no head, and need not survive a power cut.
         """
-        with job.doing("database"):
-            self._check(job)
-            found: _Found = self._tried(partial(self._write, durable=durable), work, job)
-            return found
+
+        def run() -> _Found:
+            with self._turn(job), self._writing(job, durable=False) as connection:
+                return work(State(connection, self.clock))
+
+        return self._run(run, job)
 
     @contextmanager
     def snapshot(self, job: Job) -> Iterator[Connection]:
         """A connection whose statements all see one moment, for a long reading."""
-        self._check(job)
-        with self._complaints(), self._engine.connect() as connection:
-            if not self.is_sqlite:
-                connection = connection.execution_options(isolation_level="REPEATABLE READ")
-            with connection.begin():
-                if self.is_sqlite:
-                    connection.exec_driver_sql("BEGIN")
-                else:
-                    connection.exec_driver_sql("SET LOCAL idle_in_transaction_session_timeout = 0")
-                yield connection
+        with self._complaints():
+            self._prepare(job)
+            with self._engine.connect() as connection:
+                begin = "BEGIN"
+                if not self.is_sqlite:
+                    connection = connection.execution_options(isolation_level="REPEATABLE READ")
+                    begin = "SET LOCAL idle_in_transaction_session_timeout = 0"
+                with connection.begin():
+                    connection.exec_driver_sql(begin)
+                    yield connection
 
     def close(self) -> None:
         self._engine.dispose()
-        if self._queue is not None:
-            self._queue.close()
 
-    def _tried(
-        self,
-        how: Callable[[Callable[[Connection], _Found], Job], _Found],
-        work: Callable[[Connection], _Found],
-        job: Job,
-    ) -> _Found:
+    def _run(self, work: Callable[[], _Found], job: Job) -> _Found:
         """The work, run once more where the connection was lost: the server was restarted."""
-        with self._complaints():
+        with job.doing("database"), self._complaints():
             try:
-                return how(work, job)
+                self._prepare(job)
+                return work()
             except exc.DBAPIError as error:
                 if not error.connection_invalidated or job.given_up or job.left_s <= 0.0:
                     raise
-            return how(work, job)
+            self._prepare(job)
+            return work()
 
-    def _read(self, work: Callable[[Connection], _Found], job: Job) -> _Found:
-        with self._reader.connect() as connection, job.using(connection):
-            return work(connection)
-
-    def _write(
-        self, work: Callable[[Connection], _Found], job: Job, durable: bool = True
-    ) -> _Found:
-        if self._queue is None:
-            with self._engine.connect() as connection, job.using(connection):
-                with connection.begin():
-                    if not durable:
-                        connection.exec_driver_sql("SET LOCAL synchronous_commit = off")
-                    found = work(connection)
-                    job.check()
-                return found
-        with self._queue.turn(job), self._engine.connect() as connection, job.using(connection):
-            raw: Any = connection.connection.driver_connection
-            if not durable:
-                raw.execute("PRAGMA synchronous = NORMAL")
-            try:
-                with connection.begin():
-                    connection.exec_driver_sql("BEGIN IMMEDIATE")
-                    found = work(connection)
-                    job.check()
-            finally:
-                if not durable:
-                    raw.execute("PRAGMA synchronous = FULL")
-            return found
-
-    def _check(self, job: Job) -> None:
+    def _prepare(self, job: Job) -> None:
         """Make the tables where there are none; other versions are refused."""
         if self._ready:
             return
-        with self._checking:
-            if self._ready:
-                return
-            there = self._tried(
-                self._read, lambda connection: rows.check_version(connection, self.name), job
-            )
+        if self.is_sqlite and not self._create and not self._path.exists():
+            raise NoRecordError(f"{self._path}: no such file")
+        with self._turn(job):
+            if self.is_sqlite and not self._path.exists():
+                os.close(_private_file(self._path))
+            with self._reader.connect() as connection, job.using(connection):
+                there = rows.check_version(connection, self.name)
             if not there and not self._create:
                 raise NoRecordError(f"database {self.name}: there is no record in it")
             if not there:
-                self._tried(self._write, lambda found: rows.create(found, self.name), job)
-            self._ready = True
+                with self._writing(job) as connection:
+                    rows.create(connection, self.name)
+        self._ready = True
+
+    @contextmanager
+    def _writing(self, job: Job, durable: bool = True) -> Iterator[Connection]:
+        """A transaction, which is committed unless it is too late then."""
+        with self._engine.connect() as connection, job.using(connection), connection.begin():
+            if self.is_sqlite:
+                synchronous = "FULL" if durable else "NORMAL"
+                connection.exec_driver_sql(f"PRAGMA synchronous = {synchronous}")
+                connection.exec_driver_sql("BEGIN IMMEDIATE")
+            elif not durable:
+                connection.exec_driver_sql("SET LOCAL synchronous_commit = off")
+            yield connection
+            job.check()
+
+    @contextmanager
+    def _turn(self, job: Job) -> Iterator[None]:
+        """The turn of one writer of a SQLite file among all threads, and then all processes.
+
+        SQLite's own waiting grows to 0.1 s between tries; a file lock is taken within a
+        millisecond. The first to connect makes the write-ahead log in its turn: two connections
+        that change the journal at once would lock each other out, however patient they are.
+        """
+        if not self.is_sqlite:
+            yield
+            return
+        if not self._writer.acquire(timeout=max(job.left_s, 0.0)):
+            raise RecordUnavailableError("the database is locked by other work")
+        queue = self._path.with_name(f"{self._path.name}-queue")
+        try:
+            with open(_private_file(queue), "rb") as file:
+                while True:
+                    try:
+                        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                        break
+                    except BlockingIOError:
+                        job.check()
+                        time.sleep(_LOOK_S)
+                yield
+        finally:
+            self._writer.release()
 
     @contextmanager
     def _complaints(self) -> Iterator[None]:
@@ -213,56 +242,13 @@ class Database:
             yield
         except (exc.SQLAlchemyError, sqlite3.Error) as error:
             cause = error.orig if isinstance(error, exc.DBAPIError) else error
-            state = str(getattr(cause, "sqlstate", "") or "")
             kinds = exc.OperationalError | exc.InterfaceError | exc.TimeoutError | sqlite3.Error
-            away = isinstance(error, kinds) or state[:2] in _AWAY
+            away = isinstance(error, kinds)
+            away |= str(getattr(cause, "sqlstate", "") or "")[:2] in _AWAY
             away |= type(cause) is sqlite3.DatabaseError
-            if getattr(cause, "sqlite_errorcode", 0) == sqlite3.SQLITE_ERROR:
-                away = False
-            if not away:
+            if not away or getattr(cause, "sqlite_errorcode", 0) == sqlite3.SQLITE_ERROR:
                 raise
             raise RecordUnavailableError(f"database {self.name}: {one_line(str(cause))}") from error
-
-
-class _FileQueue:
-    """Writers of one SQLite file, in all processes, take turns.
-
-    SQLite's own waiting grows to 0.1 s between tries; a file lock is taken within a millisecond.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self._path = path.with_name(f"{path.name}-queue")
-        self._thread, self._file = threading.Lock(), -1
-
-    @contextmanager
-    def turn(self, job: Job) -> Iterator[None]:
-        if not self._thread.acquire(timeout=max(job.left_s, 0.0)):
-            raise RecordUnavailableError("the database is locked by other work")
-        try:
-            if self._file < 0:
-                flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
-                try:
-                    self._file = os.open(self._path, flags, 0o600)
-                except OSError as error:
-                    raise RecordUnavailableError(f"{self._path}: {error.strerror}") from None
-            while True:
-                try:
-                    fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    break
-                except BlockingIOError:
-                    job.check()
-                    time.sleep(_LOOK_S)
-            try:
-                yield
-            finally:
-                fcntl.flock(self._file, fcntl.LOCK_UN)
-        finally:
-            self._thread.release()
-
-    def close(self) -> None:
-        if self._file >= 0:
-            os.close(self._file)
-            self._file = -1
 
 
 def parse_url(url: str) -> URL:
@@ -275,53 +261,34 @@ def parse_url(url: str) -> URL:
         return parsed.set(drivername="postgresql+psycopg")
     if parsed.drivername != "sqlite":
         raise InputError(f"database: {parsed.drivername} is not supported; {_ADVICE}")
-    if parsed.database in (None, "", ":memory:") or parsed.host:
-        raise InputError(f"database: SQLite needs a file; {_ADVICE}")
-    if parsed.query:
-        raise InputError(f"database: SQLite takes no parameters; {_ADVICE}")
+    if parsed.database in (None, "", ":memory:") or parsed.host or parsed.query:
+        raise InputError(f"database: SQLite needs a file and takes no parameters; {_ADVICE}")
     return parsed
 
 
-def _sqlite(url: URL, path: Path, timeout_s: float, create: bool) -> Engine:
+def _private_file(path: Path) -> int:
+    """A file for its owner alone, made where there is none: it may hold addresses of patients."""
+    try:
+        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise RecordUnavailableError(f"{path}: {error.strerror}") from None
+
+
+def _sqlite(url: URL, timeout_s: float) -> Engine:
+    address = f"{Path(url.database or '').absolute().as_uri()}?mode=rw"
+
     def connect() -> sqlite3.Connection:
-        if not path.exists():
-            if not create:
-                raise NoRecordError(f"{path}: no such file")
-            try:
-                _create_private(path)
-            except FileExistsError:  # another worker was quicker
-                pass
-            except OSError as error:
-                raise RecordUnavailableError(f"database {path}: {error.strerror}") from None
         connection = sqlite3.connect(
-            f"{path.absolute().as_uri()}?mode=rw", timeout=timeout_s, isolation_level=None,
-            check_same_thread=False, uri=True,
-        )  # fmt: skip
+            address, timeout=timeout_s, isolation_level=None, check_same_thread=False, uri=True
+        )
         try:
             connection.execute("PRAGMA journal_mode = WAL")
-            connection.execute("PRAGMA synchronous = FULL")
         except sqlite3.Error:
             connection.close()
             raise
         return connection
 
     return create_engine(url, creator=connect, pool_size=6, pool_timeout=timeout_s)
-
-
-def _create_private(path: Path) -> None:
-    """Make an empty database for its owner alone: it will hold addresses of patients.
-
-    It gets its name once its journal is a write-ahead log. Two connections that change the
-    journal at once would lock each other out, however patient they are.
-    """
-    draft, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.absolute().parent)
-    os.close(draft)
-    try:
-        with closing(sqlite3.connect(name)) as connection:
-            connection.execute("PRAGMA journal_mode = WAL")
-        os.link(name, path)
-    finally:
-        os.unlink(name)
 
 
 def _postgresql(url: URL, timeout_s: float) -> Engine:

@@ -8,6 +8,7 @@ note a head elsewhere now and then (``ideal audit verify`` prints it).
 
 import hashlib
 import json
+from contextlib import suppress
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Literal, get_args, get_type_hints
 
@@ -28,18 +29,17 @@ FIRST_HASH = "0" * 64
 AdviceState = Literal["open", "accepted", "overridden", "running", "ended", "superseded"]
 
 _LOCK = 0x1DEA2  # of PostgreSQL's advisory locks: one worker makes the tables
-_UNLOGGED = {
-    "lon", "lat", "heading", "speed_kmh", "seen_at", "told_at", "status_at",  # too often
-    "answer", "view",  # in the log as themselves
-    "due_at",
+_UNLOGGED = {  # they change too often
+    "lon", "lat", "heading", "speed_kmh", "seen_at", "told_at", "status_at", "due_at",
 }  # fmt: skip
+_HASHED = ("answer", "view")  # what they say is in the log beside the image
 
 
 @dataclass(frozen=True, slots=True)
 class AdviceRow:
     """An advice: ``answer`` is JSON without what the other columns say, and so is the ``reply``.
 
-    That of a running dispatch has its units, and in ``view`` what is expected of them, as JSON; a
+    That of a running dispatch has in ``view`` its units, and what is expected of them, as JSON; a
     worker looks at it again at ``due_at``.
     """
 
@@ -53,29 +53,18 @@ class AdviceRow:
     expires_at: int
     state: AdviceState = "open"
     reply: str | None = None
-    primary_unit: str | None = None
-    second_unit: str | None = None
     view: str | None = None
     ended_at: int | None = None
     due_at: int | None = None
 
     def public(self) -> dict[str, Any]:
         """The recommendation of the API."""
-        reply = None if self.reply is None else json.loads(self.reply)
-        return {**json.loads(self.answer), **self._columns, "reply": reply}
-
-    def says(self, recommendation: dict[str, Any]) -> bool:
-        """Whether its answer is that of a recommendation in the log, but for later replies."""
-        ours = {**json.loads(self.answer), **self._columns}
-        changing = ("state", "reply")  # what came later is in the row's image
-        return {**ours, **dict.fromkeys(changing)} == {**recommendation, **dict.fromkeys(changing)}
-
-    @property
-    def _columns(self) -> dict[str, Any]:
         return {
+            **json.loads(self.answer),
             "id": self.id, "call_id": self.call_id, "revision": self.revision,
             "state": self.state, "asked_at": moment_text(self.asked_at),
             "expires_at": moment_text(self.expires_at),
+            "reply": None if self.reply is None else json.loads(self.reply),
         }  # fmt: skip
 
 
@@ -85,6 +74,7 @@ class ClosureRow:
 
     id: str
     shape: str
+    made_at: int
     since: int | None
     until: int | None
     ended_at: int | None = None
@@ -127,8 +117,9 @@ class LogRow:
     @property
     def expected_hash(self) -> str:
         """The hash that these contents give."""
-        contents = (self.number, self.at, self.kind, self.call_id, self.body, self.previous_hash)
-        return digest(contents)
+        return digest(
+            (self.number, self.at, self.kind, self.call_id, self.body, self.previous_hash)
+        )
 
     @property
     def mark(self) -> Mark:
@@ -137,12 +128,10 @@ class LogRow:
     @property
     def content(self) -> dict[str, Any]:
         """The body as values, or one line where it is damaged."""
-        try:
+        with suppress(ValueError, TypeError, RecursionError):
             found = json.loads(self.body)
             if isinstance(found, dict):
                 return found
-        except (ValueError, TypeError, RecursionError):
-            pass
         raise RecordUnavailableError(
             f"row {self.number} of the log is no JSON object; run `ideal audit verify`"
         )
@@ -167,7 +156,8 @@ StateRow = Unit | AdviceRow | ClosureRow
 
 def image(row: StateRow) -> dict[str, Any]:
     """A row of the state as the log keeps it."""
-    return {name: value for name, value in asdict(row).items() if name not in _UNLOGGED}
+    kept = {name: value for name, value in asdict(row).items() if name not in _UNLOGGED}
+    return kept | {name: digest(kept[name]) for name in _HASHED if name in kept}
 
 
 def canonical(value: Any) -> str:
@@ -186,19 +176,20 @@ def digest(value: Any) -> str:
 # --- the tables -------------------------------------------------------------------------
 
 _metadata = sa.MetaData()
-_TYPES = {int: BigInteger, str: Text, bool: Boolean, float: Float}
+_TYPES: dict[type, Any] = {
+    int: BigInteger().with_variant(Integer(), "sqlite"),  # whose keys are rowids then
+    str: Text(), bool: Boolean(), float: Float(),
+}  # fmt: skip
 
 
 def _table(name: str, row: type) -> Table:
     """The table of rows of a dataclass, whose first field is the key."""
-    hints, columns = get_type_hints(row), []
-    for number, field in enumerate(fields(row)):
+    hints, columns = get_type_hints(row), list[Column[Any]]()
+    for field in fields(row):
         kinds = get_args(hints[field.name]) or (hints[field.name],)
-        kind = next((_TYPES[one] for one in kinds if one in _TYPES), Text)  # literals are texts
-        made: Any = kind() if number else kind().with_variant(Integer, "sqlite")  # its rowid
-        made = Text() if kind is Text else made
+        kind = next((_TYPES[one] for one in kinds if one in _TYPES), Text())  # literals are texts
         columns.append(Column(
-            field.name, made, primary_key=number == 0, nullable=type(None) in kinds,
+            field.name, kind, primary_key=not columns, nullable=type(None) in kinds,
             autoincrement=False,
         ))  # fmt: skip
     return Table(name, _metadata, *columns)
@@ -216,7 +207,6 @@ _RUNNING = sa.text("due_at IS NOT NULL")
 Index("advice_due", advice.c.due_at, sqlite_where=_RUNNING, postgresql_where=_RUNNING)
 Index("advice_call", advice.c.call_id)
 Index("advice_asked", advice.c.asked_at)
-Index("log_at", log.c.at)
 
 # rows of the log can only be added, and pruned behind the anchor
 _GUARDS = {

@@ -2,17 +2,16 @@
 
 What two requests must not do together is a property of a row: a unit has one promise or none.
 The first row of the log that a transaction writes holds the changed rows as they are after it, so
-that the state is the fold of the log (:mod:`ideal_dispatch.service.record.verification`).
+that the state is the fold of the log (:mod:`ideal_dispatch.service.record.audit`).
 """
 
-import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from functools import cache
 from typing import Any, TypeVar
 
 import sqlalchemy as sa
-from sqlalchemy import Connection, Table, bindparam
+from sqlalchemy import Connection, Table
 
 from ideal_dispatch.service.clock import ClockTable
 from ideal_dispatch.service.errors import RecordUnavailableError
@@ -21,115 +20,101 @@ from ideal_dispatch.service.record.rows import (
     TABLES,
     AdviceRow,
     ClosureRow,
+    HeadRow,
     LogRow,
     Mark,
     StateRow,
-    database_now,
     image,
 )
-from ideal_dispatch.service.units import Unit
+from ideal_dispatch.service.units import AHEAD_US, Unit
 
 _STEPS_BACK_US = 10_000_000  # a clock that was set back a little stands still meanwhile
 
-_UNITS = sa.select(rows.unit).order_by(rows.unit.c.id)
-_UNIT = sa.select(rows.unit).where(rows.unit.c.id == bindparam("id"))
-_ADVICE = sa.select(rows.advice).where(rows.advice.c.id == bindparam("id"))
-_OF_CALL = (
-    sa.select(rows.advice)
-    .where(rows.advice.c.call_id == bindparam("call_id"))
-    .order_by(rows.advice.c.revision)
+_SEEN = ("lon", "lat", "heading", "speed_kmh", "seen_at")
+_KNOWN_IS_NEWER = "seen_at <= :ahead AND seen_at > coalesce(:seen_at, 0)"
+_POSITION = ", ".join(
+    f"{name} = CASE WHEN {_KNOWN_IS_NEWER} THEN {name} ELSE :{name} END" for name in _SEEN
 )
-_OPEN_CLOSURES = sa.select(rows.closure).where(rows.closure.c.ended_at.is_(None))
-_HEAD = sa.select(rows.head)
-_HEARD = (
-    sa.update(rows.unit)
-    .where(rows.unit.c.id == bindparam("unit_id"))
-    .where(rows.unit.c.told_at <= bindparam("heard_us"))
-    .values(
-        told_at=bindparam("heard_us"),
-        status_at=sa.case(
-            (
-                rows.unit.c.status_at < bindparam("status_us", type_=sa.BigInteger),
-                bindparam("status_us", type_=sa.BigInteger),
-            ),
-            else_=rows.unit.c.status_at,
-        ),
-    )
-)
-_SEEN = (
-    sa.update(rows.unit)
-    .where(rows.unit.c.id == bindparam("unit_id"))
-    .where(sa.or_(rows.unit.c.seen_at.is_(None), rows.unit.c.seen_at <= bindparam("seen_us")))
-    .values(
-        lon=bindparam("lon_now"),
-        lat=bindparam("lat_now"),
-        heading=bindparam("heading_now"),
-        speed_kmh=bindparam("speed_now"),
-        seen_at=bindparam("seen_us"),
-    )
-)
+_SEE = sa.text(f"""
+    UPDATE unit SET {_POSITION},
+      told_at = CASE WHEN told_at > :told_at THEN told_at ELSE :told_at END,
+      status_at = CASE WHEN status_at > :status_at THEN status_at ELSE :status_at END
+    WHERE id = :id
+""")
 
-_Found = TypeVar("_Found")
+_Row = TypeVar("_Row", bound=StateRow)
 
 
 class State:
     """What the database holds now: state rows, and the service's moment."""
 
     def __init__(self, connection: Connection, clock: ClockTable, *, lock: bool = False) -> None:
-        self.connection = connection
-        query = _HEAD.with_for_update() if lock else _HEAD
-        head = connection.execute(query).one_or_none()
+        self.connection, self.clock = connection, clock
+        query = sa.select(rows.head)
+        head = connection.execute(query.with_for_update() if lock else query).one_or_none()
         if head is None:
             raise RecordUnavailableError("the head of the log is missing; restore a backup")
-        self._head = head
-        self.number: int = head.number
-        now = clock.at(database_now(connection), head.stepped_us)
-        self.now = max(now, head.at) if head.at - now < _STEPS_BACK_US else now
+        self.head = HeadRow(*head)
+        now = clock.at(rows.database_now(connection), self.head.stepped_us)
+        self.now = max(now, self.head.at) if self.head.at - now < _STEPS_BACK_US else now
+
+    def rows_of(self, kind: type[_Row], query: sa.Select[Any]) -> list[_Row]:
+        """The rows of one kind that a query of their whole table finds."""
+        return [kind(*row) for row in self.connection.execute(query)]
 
     def units(self) -> list[Unit]:
         """All units, by id."""
-        return [Unit(**row._mapping) for row in self.connection.execute(_UNITS)]
+        return self.rows_of(Unit, sa.select(rows.unit).order_by(rows.unit.c.id))
 
     def unit(self, id: str) -> Unit | None:  # noqa: A002
-        row = self.connection.execute(_UNIT, {"id": id}).one_or_none()
-        return None if row is None else Unit(**row._mapping)
+        query = sa.select(rows.unit).where(rows.unit.c.id == id)
+        return next(iter(self.rows_of(Unit, query)), None)
 
     def advice(self, id: str) -> AdviceRow | None:  # noqa: A002
-        row = self.connection.execute(_ADVICE, {"id": id}).one_or_none()
-        return None if row is None else AdviceRow(**row._mapping)
+        query = sa.select(rows.advice).where(rows.advice.c.id == id)
+        return next(iter(self.rows_of(AdviceRow, query)), None)
 
     def of_call(self, call_id: str) -> list[AdviceRow]:
         """All advice on a call, by revision."""
-        found = self.connection.execute(_OF_CALL, {"call_id": call_id})
-        return [AdviceRow(**row._mapping) for row in found]
+        query = sa.select(rows.advice).where(rows.advice.c.call_id == call_id)
+        return self.rows_of(AdviceRow, query.order_by(rows.advice.c.revision))
 
-    def closures(self) -> list[ClosureRow]:
-        """Closures that were not ended and whose time has not passed, the oldest first."""
-        found = [ClosureRow(**row._mapping) for row in self.connection.execute(_OPEN_CLOSURES)]
-        found.sort(key=lambda one: json.loads(one.shape)["at"])
-        return [one for one in found if not one.over(self.now)]
+    def closures(self, *, active: bool = False) -> list[ClosureRow]:
+        """Closures that were not ended and whose time has not passed, the oldest first.
+
+        Those that are ``active`` have begun.
+        """
+        query = sa.select(rows.closure).where(rows.closure.c.ended_at.is_(None))
+        found = self.rows_of(ClosureRow, query.order_by(rows.closure.c.made_at))
+        if active:
+            return [row for row in found if row.active(self.now)]
+        return [row for row in found if not row.over(self.now)]
 
 
 class Transaction(State):
-    """A state that may be changed; :meth:`finish` writes what was logged."""
+    """A state that may be changed; :meth:`finish` writes what changed and what was logged.
+
+    Until then only :meth:`unit` knows what was put.
+    """
 
     def __init__(self, connection: Connection, clock: ClockTable) -> None:
         super().__init__(connection, clock, lock=True)
-        self._stepped_us: int = self._head.stepped_us
-        self._images: dict[str, dict[str, Any]] = {}
+        self._stepped_us = self.head.stepped_us
+        self._changes: dict[type[StateRow], dict[str, Any]] = {}
         self._logged: list[tuple[str, str, Mapping[str, Any]]] = []
+
+    def unit(self, id: str) -> Unit | None:  # noqa: A002
+        """A unit as this transaction leaves it."""
+        changed: dict[str, Unit | None] = self._changes.get(Unit, {})
+        return changed[id] if id in changed else super().unit(id)
 
     def put(self, row: StateRow) -> None:
         """Insert a row of the state, or replace the one of its id."""
-        table = TABLES[type(row)]
-        self.connection.execute(_upsert(table, self.connection.dialect.name), asdict(row))
-        self._images.setdefault(table.name, {})[row.id] = image(row)
+        self._changes.setdefault(type(row), {})[row.id] = row
 
     def delete(self, row: StateRow) -> None:
         """Remove a row of the state."""
-        table = TABLES[type(row)]
-        self.connection.execute(sa.delete(table).where(table.c.id == row.id))
-        self._images.setdefault(table.name, {})[row.id] = None
+        self._changes.setdefault(type(row), {})[row.id] = None
 
     def step(self, step_us: int) -> None:
         """Move a simulated clock on."""
@@ -141,15 +126,29 @@ class Transaction(State):
         self._logged.append((kind, call_id, body))
 
     def finish(self) -> None:
-        """Write the rows of the log."""
-        assert self._logged or not self._images, "a change that no row of the log says"
+        """Write the rows of the state, in the order of their ids, and those of the log."""
+        assert self._logged or not self._changes, "a change that no row of the log says"
         if not self._logged:
             return
+        for row_type, changed in self._changes.items():
+            table = TABLES[row_type]
+            delete = sa.delete(table).where(table.c.id == sa.bindparam("gone"))
+            upsert = _upsert(table, self.connection.dialect.name)
+            for id_, row in sorted(changed.items()):
+                if row is None:
+                    self.connection.execute(delete, {"gone": id_})
+                else:
+                    self.connection.execute(upsert, asdict(row))
+        images = {
+            TABLES[row_type].name: {
+                id_: None if row is None else image(row) for id_, row in changed.items()
+            }
+            for row_type, changed in self._changes.items()
+        }
         written: list[LogRow] = []
-        last = Mark(self._head.number, self._head.hash)
+        last = Mark(self.head.number, self.head.hash)
         for kind, call_id, body in self._logged:
-            first = not written and self._images
-            content = {**body, "changes": self._images} if first else body
+            content = {**body, "changes": images} if images and not written else body
             written.append(LogRow.after(last, self.now, kind, call_id, content))
             last = written[-1].mark
         self.connection.execute(sa.insert(rows.log), [asdict(row) for row in written])
@@ -160,44 +159,32 @@ class Transaction(State):
         )
 
 
-def changing(
-    connection: Connection, clock: ClockTable, change: Callable[[Transaction], _Found]
-) -> _Found:
-    """What the change returns, with the log written."""
-    transaction = Transaction(connection, clock)
-    found = change(transaction)
-    transaction.finish()
-    return found
-
-
-def see_units(connection: Connection, units: Iterable[Unit]) -> None:
+def see_units(state: State, units: Iterable[Unit]) -> None:
     """Keep where units were seen and when they last reported; older reports change nothing.
 
-    In the order of their ids, so that two lists never wait for each other.
+    In the order of their ids, so that neither two lists nor a list and a transaction ever wait
+    for each other.
     """
-    ordered = sorted(units, key=lambda one: one.id)
-    seen = [
-        {
-            "unit_id": one.id, "lon_now": one.lon, "lat_now": one.lat, "heading_now": one.heading,
-            "speed_now": one.speed_kmh, "seen_us": one.seen_at,
-        }
-        for one in ordered if one.seen_at is not None
-    ]  # fmt: skip
-    heard = [
-        {"unit_id": one.id, "heard_us": one.told_at, "status_us": one.status_at} for one in ordered
-    ]
-    for statement, values in ((_SEEN, seen), (_HEARD, heard)):
-        if values:
-            connection.execute(statement, values)
+    ahead = {"ahead": state.now + AHEAD_US}
+    seen = [asdict(one) | ahead for one in sorted(units, key=lambda one: one.id)]
+    if seen:
+        state.connection.execute(_SEE, seen)
 
 
 @cache
 def _upsert(table: Table, dialect: str) -> Any:
-    """The statement that inserts a row, or replaces the one of its id."""
+    """The statement that inserts a row, or replaces the one of its id.
+
+    A position that came after the row was read stays: :func:`see_units` locks no head.
+    """
     if dialect == "sqlite":
         from sqlalchemy.dialects.sqlite import insert
     else:
         from sqlalchemy.dialects.postgresql import insert  # type: ignore[assignment]
     made = insert(table)
-    rest = {column.name: made.excluded[column.name] for column in table.c if column.name != "id"}
-    return made.on_conflict_do_update(index_elements=["id"], set_=rest)
+    new, old = made.excluded, table.c
+    values: dict[str, Any] = {one.name: new[one.name] for one in old if one.name != "id"}
+    if table is rows.unit:
+        late = new.seen_at.is_(None) | (new.seen_at < old.seen_at)
+        values |= {name: sa.case((late, old[name]), else_=new[name]) for name in _SEEN}
+    return made.on_conflict_do_update(index_elements=["id"], set_=values)

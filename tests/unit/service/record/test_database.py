@@ -5,7 +5,9 @@ import stat
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,15 +15,13 @@ import pytest
 import sqlalchemy as sa
 
 from ideal_dispatch.errors import InputError
-from ideal_dispatch.service.clock import ClockTable, micros
+from ideal_dispatch.service.clock import micros
 from ideal_dispatch.service.errors import RecordUnavailableError
-from ideal_dispatch.service.record import tables
+from ideal_dispatch.service.record import rows
 from ideal_dispatch.service.record.database import Database, Job
-from ideal_dispatch.service.record.transaction import State, Transaction, changing
+from ideal_dispatch.service.record.transaction import State, Transaction, see_units
 from ideal_dispatch.service.units import Unit
 from tests.postgres import Postgres
-
-WALL = ClockTable()
 
 
 def soon(seconds: float = 60.0) -> Job:
@@ -43,14 +43,14 @@ def note(database: Database, text: str, job: Job | None = None) -> None:
     def change(tx: Transaction) -> None:
         tx.log("service", "", {"event": text})
 
-    database.write(lambda c: changing(c, WALL, change), job or soon())
+    database.change(change, job or soon())
 
 
 def events(database: Database) -> list[str]:
-    query = sa.select(tables.log.c.body).order_by(tables.log.c.number)
+    query = sa.select(rows.log.c.body).order_by(rows.log.c.number)
     return [
         body.split('"')[3]
-        for body in database.read(lambda c: c.execute(query).scalars().all(), soon())
+        for body in database.read(lambda state: state.connection.scalars(query).all(), soon())
     ]
 
 
@@ -61,10 +61,10 @@ def test_many_writers_at_once_number_the_rows_in_order(url: str) -> None:
         for written in [pool.submit(note, both[n % 2], f"n{n}") for n in range(200)]:
             written.result()
     assert sorted(events(both[0])) == sorted(f"n{n}" for n in range(200))
-    query = sa.select(tables.log.c.number, tables.log.c.at).order_by(tables.log.c.number)
-    rows = both[1].read(lambda c: c.execute(query).all(), soon())
-    assert [row.number for row in rows] == [*range(1, 201)]
-    assert [row.at for row in rows] == sorted(row.at for row in rows)
+    query = sa.select(rows.log.c.number, rows.log.c.at).order_by(rows.log.c.number)
+    found = both[1].read(lambda state: state.connection.execute(query).all(), soon())
+    assert [row.number for row in found] == [*range(1, 201)]
+    assert [row.at for row in found] == sorted(row.at for row in found)
     for one in both:
         one.close()
 
@@ -74,14 +74,14 @@ def test_a_change_that_fails_leaves_nothing(url: str) -> None:
     note(database, "first")
 
     def change(tx: Transaction) -> None:
-        tx.put_unit(Unit("A1", "D0", "at_station", 1, 1, 1))
+        tx.put(Unit("A1", "D0", "at_station", 1, 1, 1))
         tx.log("units", "", {})
         raise InputError("no")
 
     with pytest.raises(InputError):
-        database.write(lambda c: changing(c, WALL, change), soon())
+        database.change(change, soon())
     assert events(database) == ["first"]
-    assert database.read(lambda c: State(c, WALL).units(), soon()) == []
+    assert database.read(lambda state: state.units(), soon()) == []
     database.close()
 
 
@@ -89,7 +89,64 @@ def test_a_change_that_no_row_says_is_an_error(url: str) -> None:
     database = Database(url)
     unit = Unit("A1", "D0", "at_station", 1, 1, 1)
     with pytest.raises(AssertionError):
-        database.write(lambda c: changing(c, WALL, lambda tx: tx.put_unit(unit)), soon())
+        database.change(lambda tx: tx.put(unit), soon())
+    database.close()
+
+
+def test_positions_and_a_change_do_not_wait_for_each_other(url: str) -> None:
+    """Nor is a position lost that came after the change had read the unit."""
+    database, other = Database(url), Database(url)
+    units = [Unit(id_, "D0", "at_station", 1, 1, 1) for id_ in ("A1", "B1")]
+
+    def add(tx: Transaction) -> None:
+        for one in units:
+            tx.put(one)
+        tx.log("units", "", {})
+
+    database.change(add, soon())
+    seen = [replace(one, lon=1.0, lat=2.0, seen_at=5, told_at=5) for one in units]
+    reported: list[Future[None]] = []
+
+    def promise(tx: Transaction) -> None:
+        for one in reversed(tx.units()):
+            tx.put(one.held("c-1", "advised", 10))
+            if not reported:
+                reported.append(pool.submit(
+                    other.touch, partial(see_units, units=seen), soon()
+                ))  # fmt: skip
+            wait(reported, 0.3)  # PostgreSQL does it at once, SQLite after this change
+        tx.log("units", "", {})
+
+    with ThreadPoolExecutor(1) as pool:
+        database.change(promise, soon())
+        reported[0].result()
+    found = database.read(lambda state: state.units(), soon())
+    assert [(one.promised_to, one.lon, one.seen_at) for one in found] == [("c-1", 1.0, 5)] * 2
+    database.close()
+    other.close()
+
+
+def test_an_older_position_replaces_one_of_a_clock_that_ran_ahead(url: str) -> None:
+    database = Database(url)
+    now = database.read(lambda state: state.now, soon())
+    ahead = {"A1": now + 3_600_000_000, "B1": now + 1_000_000, "C1": None}
+    units = [Unit(id_, "D0", "at_station", 1, 1, 1, lon=1.0, lat=1.0, seen_at=at)
+             for id_, at in ahead.items()]  # fmt: skip
+
+    def add(tx: Transaction) -> None:
+        for one in units:
+            tx.put(one)
+        tx.log("units", "", {})
+
+    database.change(add, soon())
+    seen = [replace(one, lon=2.0, seen_at=now) for one in units]
+    database.touch(partial(see_units, units=seen), soon())
+    found = database.read(lambda state: state.units(), soon())
+    assert [one.lon for one in found] == [2.0, 1.0, 2.0]
+    silent = [replace(one, lon=None, lat=None, seen_at=None, told_at=now) for one in units]
+    database.touch(partial(see_units, units=silent), soon())
+    found = database.read(lambda state: state.units(), soon())
+    assert [(one.lon, one.told_at) for one in found] == [(2.0, now), (1.0, now), (2.0, now)]
     database.close()
 
 
@@ -103,7 +160,7 @@ def test_work_that_is_too_late_is_not_committed(url: str) -> None:
         job.due = 0.0
 
     with pytest.raises(RecordUnavailableError):
-        database.write(lambda c: changing(c, WALL, change), job)
+        database.change(change, job)
     assert events(database) == ["first"]
     database.close()
 
@@ -114,9 +171,11 @@ def test_a_statement_that_waits_is_given_up(postgres: Postgres) -> None:
     note(database, "first")
     job, failed = soon(), threading.Event()
 
+    sleep = sa.text("SELECT pg_sleep(60)")
+
     def hang() -> None:
         with pytest.raises(RecordUnavailableError):
-            database.read(lambda c: c.exec_driver_sql("SELECT pg_sleep(60)").all(), job)
+            database.read(lambda state: state.connection.execute(sleep), job)
         failed.set()
 
     thread = threading.Thread(target=hang)
@@ -140,7 +199,7 @@ def test_a_lost_connection_is_made_again(postgres: Postgres) -> None:
         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
         "WHERE pid <> pg_backend_pid() AND datname = current_database()"
     )
-    other.read(lambda c: c.exec_driver_sql(cut).all(), soon())
+    other.read(lambda state: state.connection.exec_driver_sql(cut).all(), soon())
     note(database, "second")
     assert events(database) == ["first", "second"]
     database.close()
@@ -151,7 +210,7 @@ def test_a_wrong_statement_stays_an_error_of_the_program(url: str) -> None:
     """Called "unavailable", it would be looked for in the database."""
     database = Database(url)
     with pytest.raises(sa.exc.SQLAlchemyError):
-        database.read(lambda c: c.exec_driver_sql("SELECT nothing FROM nowhere"), soon())
+        database.read(lambda state: state.connection.execute(sa.text("SELECT nothing")), soon())
     database.close()
 
 
@@ -168,7 +227,7 @@ def test_time_is_the_databases(url: str, monkeypatch: pytest.MonkeyPatch) -> Non
     note(database, "first")
     monkeypatch.setattr(time, "time", lambda: 0.0)
     monkeypatch.setattr(time, "time_ns", lambda: 0)
-    first = database.read(lambda c: State(c, WALL).now, soon())
+    first = database.read(lambda state: state.now, soon())
     assert first > micros(
         __import__("datetime").datetime(2026, 1, 1, tzinfo=__import__("datetime").UTC)
     )
@@ -178,13 +237,13 @@ def test_time_is_the_databases(url: str, monkeypatch: pytest.MonkeyPatch) -> Non
 def test_a_clock_that_was_set_back_a_little_stands_still(tmp_path: Path) -> None:
     database = Database(f"sqlite:///{tmp_path}/record.db")
     note(database, "first")
-    ahead = database.read(lambda c: State(c, WALL).now, soon()) + 5_000_000
+    ahead = database.read(lambda state: state.now, soon()) + 5_000_000
 
-    def move(connection: sa.Connection) -> None:
-        connection.execute(sa.update(tables.head).values(at=ahead))
+    def move(state: State) -> None:
+        state.connection.execute(sa.update(rows.head).values(at=ahead))
 
-    database.write(move, soon())
-    assert database.read(lambda c: State(c, WALL).now, soon()) == ahead
+    database.touch(move, soon())
+    assert database.read(lambda state: state.now, soon()) == ahead
     database.close()
 
 

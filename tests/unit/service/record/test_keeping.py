@@ -16,12 +16,10 @@ from ideal_dispatch.cli import audit
 from ideal_dispatch.cli.audit import RecordOptions
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.service.clock import SECOND, ClockTable
-from ideal_dispatch.service.record import tables
+from ideal_dispatch.service.record import audit as keeping
+from ideal_dispatch.service.record import rows
+from ideal_dispatch.service.record.audit import CSV_COLUMNS, export, prune, verify
 from ideal_dispatch.service.record.database import Database, Job
-from ideal_dispatch.service.record.export import CSV_COLUMNS, export
-from ideal_dispatch.service.record.retention import prune
-from ideal_dispatch.service.record.transaction import State
-from ideal_dispatch.service.record.verification import verify
 from tests.service_town import Town, application, local
 from tests.service_town import town as town
 from tests.unit.service.record.test_verification import fill
@@ -43,32 +41,36 @@ def database(town: Town, tmp_path: Path) -> Iterator[Database]:
 
 
 class Later(ClockTable):
-    """The database's clock, some days later."""
-
-    days = 0
+    """The database's clock, 400 days later."""
 
     def at(self, database_us: int, stepped_us: int = 0) -> int:
-        return database_us + self.days * DAY_US
+        return database_us + 400 * DAY_US
 
 
 def count(database: Database, table: sa.Table) -> int:
     query = sa.select(sa.func.count()).select_from(table)
-    return int(database.read(lambda c: c.execute(query).scalar_one(), Job(time.monotonic() + 60)))
+    job = Job(time.monotonic() + 60)
+    return int(database.read(lambda state: state.connection.execute(query).scalar_one(), job))
 
 
-def test_pruning_keeps_what_is_young_and_the_state(database: Database) -> None:
+@pytest.mark.parametrize("at_once", [2_000, 3])
+def test_pruning_keeps_what_is_young_and_the_state(
+    database: Database, at_once: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(keeping, "_AT_ONCE", at_once)
     before = verify(database)
-    assert prune(database, ClockTable(), 183) == 0
-    year_later = Later()
-    year_later.__class__.days = 400
-    units = count(database, tables.unit)
-    assert prune(database, year_later, 183) == before.rows
+    assert prune(database, 183) == 0
+    year_later = Database(str(database.url), Later())
+    units = count(database, rows.unit)
+    assert prune(year_later, 183) == before.rows
     after = verify(database)
     assert after.fault is None
-    assert (after.rows, after.anchor) == (1, before.head)
-    assert count(database, tables.advice) == 0
-    assert count(database, tables.unit) == units
-    assert prune(database, year_later, 183) == 0
+    assert after.anchor == before.head
+    assert after.rows == -(-before.rows // at_once)
+    assert count(database, rows.advice) == 0
+    assert count(database, rows.unit) == units
+    assert prune(year_later, 183) == 0
+    year_later.close()
 
 
 def test_a_pruned_log_without_the_row_that_says_so_is_found(database: Database) -> None:
@@ -110,7 +112,7 @@ def test_a_table_for_people(database: Database, tmp_path: Path) -> None:
 
 
 def test_rows_of_a_time(database: Database, tmp_path: Path) -> None:
-    now = database.read(lambda c: State(c, ClockTable()).now, Job(time.monotonic() + 60))
+    now = database.read(lambda state: state.now, Job(time.monotonic() + 60))
     assert export(database, tmp_path / "a.jsonl", since=now) == 0
     assert export(database, tmp_path / "b.jsonl", until=now) == verify(database).rows
 
