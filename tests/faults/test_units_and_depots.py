@@ -39,7 +39,7 @@ def test_no_unit_anywhere(client: Local, town: Town) -> None:
 def test_unknown_depot_of_the_primary(client: Local, town: Town) -> None:
     made = advised(client, town.call(primary={"depot": "Depot 0"}))
     assert made.decision == "no_advice"
-    assert words(made, "unknown_depot").startswith("no depot is called 'Depot 0'; ")
+    assert words(made, "unknown_depot").startswith("depot Depot 0: no such depot; ")
     made = advised(client, town.call(primary={"depot": "D0 "}))
     assert "did you mean D0?" in words(made, "unknown_depot")
 

@@ -6,7 +6,6 @@ import warnings
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
-from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -25,6 +24,7 @@ from ideal_dispatch.forecast import Model
 from ideal_dispatch.forecast.model_directory import RESPONSE_TIMES
 from ideal_dispatch.forecast.response_time import ResponseModel
 from ideal_dispatch.network import Depot, RoadNetwork
+from ideal_dispatch.network.depot_names import no_such_depot
 from ideal_dispatch.network.readers.depot_table import read_depots
 from ideal_dispatch.records.territories import region_of
 from ideal_dispatch.traffic.source import TrafficSource
@@ -243,9 +243,7 @@ def _station(starts: list[Depot], name: str) -> int:
     """The number of a depot, or of a unit on the road."""
     names = [start.name for start in starts]
     if name not in names:
-        near = get_close_matches(name, names, 1)
-        advice = f"did you mean {near[0]}?" if near else f"there are {', '.join(names)}"
-        raise InputError(f"depot {name}: no such depot; {advice}")
+        raise no_such_depot(name, names)
     return names.index(name)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from ideal_dispatch.arrays import FloatArray, first_where
 from ideal_dispatch.errors import IdealError, InputError, TrafficError
-from ideal_dispatch.network import Path, RoadNetwork
+from ideal_dispatch.network import Depot, Path, RoadNetwork
 from ideal_dispatch.network.map_matching import LENGTH_RATIO, match_route
 
 LEAST_SHARE = 0.9
@@ -84,6 +84,32 @@ def laid_on(network: RoadNetwork, points: FloatArray, origin: int, destination: 
             "is the network up to date?"
         )
     return match.path
+
+
+MOST_TIMES, MORE_M = 2.0, 5000.0
+"""A planned route may have so many times the shortest way, and so much more."""
+
+
+def laid_from(network: RoadNetwork, points: FloatArray, start: Depot, node: int) -> Path:
+    """A planned route laid on the network, from a depot, or from where a unit is on an edge."""
+    origin = start.node
+    if start.edge is not None:
+        origin = int(network.tail[start.edge])
+        points = np.vstack([[network.lon[origin], network.lat[origin]], points])
+    # laying it takes time by its length, not by its points
+    line_m = float(np.hypot(*np.diff(network.snapper.plane.to_metres(points), axis=0).T).sum())
+    way_m = network.shortest_path(network.length_m, origin, node).length_m(network)
+    if line_m > MOST_TIMES * way_m + MORE_M:
+        raise InputError(
+            f"its line is {line_m / 1000:,.1f} km long, the shortest way {way_m / 1000:,.1f} "
+            "km; send the planned route, no noisy trace"
+        )
+    path = laid_on(network, points, origin, node)
+    if start.edge is None:
+        return path
+    if not len(path) or path.edges[0] != start.edge:
+        raise InputError("it does not lead on along the road that the unit is on")
+    return network.path(path.edges[1:], start.node)
 
 
 def first_edge_s(network: RoadNetwork, path: Path, route: ForeignRoute) -> tuple[float, str]:

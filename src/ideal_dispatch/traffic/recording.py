@@ -32,6 +32,7 @@ KIND = ArchiveKind(
     tight=True,
 )  # fmt: skip
 LEAST_RATIO, GREATEST_RATIO = 0.5, 100.0
+_PAST, _TO_COME = timedelta(hours=1), timedelta(minutes=10)  # of a replayed moment, at least
 _STEP = np.log(GREATEST_RATIO / LEAST_RATIO) / 254
 RATIOS: npt.NDArray[np.float32] = np.concatenate(
     [[np.nan], LEAST_RATIO * np.exp(_STEP * np.arange(255))]
@@ -237,6 +238,42 @@ class RecordedTraffic:
             f"{self.stretches[0].start.isoformat()} … {self.end(self.stretches[-1]).isoformat()} "
             f"in {len(self.stretches)} stretches"
         )
+
+    @cached_property
+    def _windows(self) -> list[tuple[datetime, datetime]]:
+        """Local times between which every stretch has some past, and some time to come."""
+        windows = []
+        for stretch in self.stretches:
+            whole = self.end(stretch) - stretch.start
+            first, last = min(_PAST, whole / 2), max(whole - _TO_COME, 0.75 * whole)
+            windows.append(
+                (
+                    self.calendar.local(stretch.start + first),
+                    self.calendar.local(stretch.start + last),
+                )
+            )
+        return windows
+
+    def standing_for(self, now: datetime) -> datetime:
+        """The recorded moment that stands for another one.
+
+        The same time of day is looked for on one of its days, another one each day; where none has
+        it, all its hours take turns.
+        """
+        local = self.calendar.local(now)
+        same = [
+            at for first, last in self._windows
+            if first <= (at := datetime.combine(first, local.time(), first.tzinfo)) < last
+        ]  # fmt: skip
+        if same:
+            return same[local.toordinal() % len(same)]
+        turn = timedelta(seconds=now.timestamp())
+        turn %= sum((last - first for first, last in self._windows), timedelta())
+        for first, last in self._windows:
+            if turn < last - first:
+                break
+            turn -= last - first
+        return first + turn
 
     def context(self, at: datetime) -> Context:
         """Calendar of a recorded moment, and the weather of the last complete hour."""

@@ -30,7 +30,6 @@ log = logging.getLogger(__name__)
 _SHARE = 0.5  # of the time that is left, for the router, and then for the search of the gap
 _LEAST_SEARCH_S = 0.01
 _AGES = ("traffic_s", "weather_s", "units_s")
-_TIMES, _MORE_M = 2.0, 5000.0  # a line may have so many times the shortest way, and more
 
 
 class Adviser:
@@ -245,9 +244,11 @@ def _primary_path(
     network: RoadNetwork, primary: Primary, start: Depot, node: int, reasons: list[Reason]
 ) -> Path | None:
     """The path that the CAD reports for its primary, if it can be used."""
+    from ideal_dispatch.traffic.foreign_route import decode_polyline, laid_from
+
     try:
         if primary.polyline is not None:
-            return _laid(network, primary.polyline, start, node)
+            return laid_from(network, decode_polyline(primary.polyline), start, node)
         if primary.edges is not None:
             own = 1 if primary.edges and primary.edges[0] == start.edge else 0  # it is on that
             path = network.path(np.array(primary.edges[own:], np.int64), start.node)
@@ -259,27 +260,3 @@ def _primary_path(
         words = f"the primary's path cannot be used ({why}); the router's is assumed"
         reasons.append(("primary_path_unknown", words))
     return None
-
-
-def _laid(network: RoadNetwork, polyline: str, start: Depot, node: int) -> Path:
-    """A line on the network, from a depot, or from where a unit is on an edge."""
-    from ideal_dispatch.traffic.foreign_route import decode_polyline, laid_on
-
-    points, origin = decode_polyline(polyline), start.node
-    if start.edge is not None:
-        origin = int(network.tail[start.edge])
-        points = np.vstack([[network.lon[origin], network.lat[origin]], points])
-    # laying it takes time by its length, not by its points
-    line_m = float(np.hypot(*np.diff(network.snapper.plane.to_metres(points), axis=0).T).sum())
-    way_m = network.shortest_path(network.length_m, origin, node).length_m(network)
-    if line_m > _TIMES * way_m + _MORE_M:
-        raise InputError(
-            f"its line is {line_m / 1000:,.1f} km long, the shortest way {way_m / 1000:,.1f} "
-            "km; send the planned route, no noisy trace"
-        )
-    path = laid_on(network, points, origin, node)
-    if start.edge is None:
-        return path
-    if not len(path) or path.edges[0] != start.edge:
-        raise InputError("it does not lead on along the road that the unit is on")
-    return network.path(path.edges[1:], start.node)

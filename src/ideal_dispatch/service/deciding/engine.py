@@ -15,7 +15,7 @@ import numpy as np
 
 from ideal_dispatch.arrays import FloatArray
 from ideal_dispatch.network import Depot
-from ideal_dispatch.network.road_class import ROAD_CLASSES
+from ideal_dispatch.network.geojson import streets
 from ideal_dispatch.service.clock import moment
 from ideal_dispatch.service.deciding.adviser import Adviser
 from ideal_dispatch.service.deciding.assets import Assets, load_assets
@@ -81,20 +81,11 @@ class Engine:
         self.assets.traffic.close()
 
     def road_map(self) -> bytes:
-        """The roads for a map, as packed GeoJSON: one line per street, for both directions."""
-        network = self.assets.network
-        streets: dict[bytes, dict[str, Any]] = {}
-        for edge in range(network.num_edges):
-            line, road_class = network.polyline(edge), ROAD_CLASSES[network.road_class[edge]]
-            key = min(line.tobytes(), line[::-1].tobytes())
-            if key not in streets:
-                about = {"name": network.name[edge], "road_class": road_class, "edges": []}
-                shape = {"type": "LineString", "coordinates": line.round(6).tolist()}
-                streets[key] = {"type": "Feature", "properties": about, "geometry": shape}
-            streets[key]["properties"]["edges"].append(edge)
-        document = {"type": "FeatureCollection", "features": list(streets.values())}
-        text = json.dumps(document, separators=(",", ":"), ensure_ascii=False)
-        return gzip.compress(text.encode(), 6, mtime=0)
+        """The roads for a map, as packed GeoJSON."""
+        document = json.dumps(
+            streets(self.assets.network), separators=(",", ":"), ensure_ascii=False
+        )
+        return gzip.compress(document.encode(), 6, mtime=0)
 
     def cover(
         self, free: Sequence[Unit], closures: Sequence[Closed], now: int

@@ -3,7 +3,7 @@
 import logging
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 
 import numpy as np
 
@@ -24,7 +24,6 @@ from ideal_dispatch.traffic.source import AvoidsEdges, RouteQuote, TrafficSource
 
 log = logging.getLogger(__name__)
 
-_PAST, _TO_COME = timedelta(hours=1), timedelta(minutes=10)  # of a replayed moment, at least
 _REPLAYED = ("recorded_traffic", "traffic is a recording of other days, replayed as if it were now")
 _THREADS = 64  # of questions to a router; one that hangs is asked no more than these
 _ROUTER_AWAY = "the router did not answer the last question; the forecast is used"
@@ -75,42 +74,16 @@ class LiveTraffic:
 
 @dataclass(eq=False)
 class RecordedLive(LiveTraffic):
-    """A recording replayed against the service's clock, as if it happened now.
-
-    The same time of day is looked for on one of its days, another one each day; where none has
-    it, all its hours take turns.
-    """
+    """A recording replayed against the service's clock, as if it happened now."""
 
     recording: RecordedTraffic
 
     def __post_init__(self) -> None:
-        self._router, local = RecordedRouter(self.recording), self.recording.calendar.local
-        self._windows = []
-        for stretch in self.recording.stretches:
-            whole = self.recording.end(stretch) - stretch.start
-            first, last = min(_PAST, whole / 2), max(whole - _TO_COME, 0.75 * whole)
-            self._windows.append((local(stretch.start + first), local(stretch.start + last)))
-
-    def moment(self, now: datetime) -> datetime:
-        """The recorded moment that stands for ``now``."""
-        local = self.recording.calendar.local(now)
-        same = [
-            at for first, last in self._windows
-            if first <= (at := datetime.combine(first, local.time(), first.tzinfo)) < last
-        ]  # fmt: skip
-        if same:
-            return same[local.toordinal() % len(same)]
-        turn = timedelta(seconds=now.timestamp())
-        turn %= sum((last - first for first, last in self._windows), timedelta())
-        for first, last in self._windows:
-            if turn < last - first:
-                break
-            turn -= last - first
-        return first + turn
+        self._router = RecordedRouter(self.recording)
 
     def look(self, query: TrafficQuery, wait_s: float | None) -> Situation:
         """What the recording's router says, by its own clock and weather."""
-        at = self.moment(query.incident.at)
+        at = self.recording.standing_for(query.incident.at)
         context, weather = self.recording.context(at), query.context.weather
         if any(value.known for value in weather):
             context = self.recording.calendar.context(at, weather)

@@ -53,13 +53,12 @@ def of_places(network: RoadNetwork, count: int) -> TrafficQuery:
 
 
 def test_a_recording_stands_for_every_moment(grid: RoadNetwork) -> None:
-    live = recorded(grid)
     recording = world(grid).recording
     stretch = recording.stretches[0]
     seen = set()
     for minutes in range(0, 2 * 24 * 60, 7):
         now = datetime(2026, 3, 1, tzinfo=UTC) + timedelta(minutes=minutes)
-        at = live.moment(now)
+        at = recording.standing_for(now)
         assert stretch.start + timedelta(minutes=59) <= at < recording.end(stretch)
         seen.add(at.minute)
         local = CALENDAR.local(now)
@@ -69,8 +68,8 @@ def test_a_recording_stands_for_every_moment(grid: RoadNetwork) -> None:
 
 
 def test_where_no_day_has_the_hour_time_goes_on_there_as_here(grid: RoadNetwork) -> None:
-    live, night = recorded(grid), datetime(2026, 3, 1, 18, 0, tzinfo=UTC)
-    steps = [live.moment(night + timedelta(seconds=n)) - live.moment(night) for n in (0, 1, 2)]
+    at, night = world(grid).recording.standing_for, datetime(2026, 3, 1, 18, 0, tzinfo=UTC)
+    steps = [at(night + timedelta(seconds=n)) - at(night) for n in (0, 1, 2)]
     assert steps == [timedelta(seconds=n) for n in (0, 1, 2)]
 
 

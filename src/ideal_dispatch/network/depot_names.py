@@ -1,4 +1,4 @@
-"""Depots by the names and aliases that callers use."""
+"""Depots by the names and aliases that people use."""
 
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
@@ -19,6 +19,14 @@ def alike(word: str, known: Iterable[str]) -> list[str]:
     """Those that may be meant; capitals matter only where two differ in nothing else."""
     folded = [one for one in known if one.casefold() == word.casefold()]
     return [word] if word in folded else folded
+
+
+def no_such_depot(word: str, depots: Iterable[str]) -> InputError:
+    """That no depot has this name, and which one may be meant."""
+    names = list(depots)
+    near = get_close_matches(word, names, 1)
+    advice = f"did you mean {near[0]}?" if near else f"there are {listed(names)}"
+    return InputError(f"depot {word[:40]}: no such depot; {advice}")
 
 
 class DepotNames:
@@ -42,10 +50,7 @@ class DepotNames:
         if len(meant) > 1:
             raise InputError(f"depot {word!r} may be {' or '.join(meant)}; mind the capitals")
         if not meant:
-            depots = list(dict.fromkeys(self._names.values()))
-            near = get_close_matches(word, depots, 1)
-            advice = f"did you mean {near[0]}?" if near else f"there are {listed(depots)}"
-            raise InputError(f"no depot is called {word!r}; {advice}")
+            raise no_such_depot(word, dict.fromkeys(self._names.values()))
         return meant[0]
 
     def _meant(self, word: str) -> list[str]:
