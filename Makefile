@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
 
-.PHONY: setup demo pictures test test-pythons shape coverage test-all check docs quick-start bench load living exclusive evidence race-evidence dispatch-evidence fleet-evidence price-evidence live-recall-evidence claims evidence-summary sensitivity city city-traffic city-model traffic-plausibility experiment-traffic hong-kong-traffic format clean
+.PHONY: setup demo pictures test test-pythons shape coverage test-all check docs quick-start bench load living exclusive evidence race-evidence dispatch-evidence fleet-evidence price-evidence live-recall-evidence claims evidence-summary sensitivity city city-traffic city-model samples traffic-plausibility experiment-traffic hong-kong-traffic format clean
 
 setup: $(VENV)/.installed
 
@@ -138,6 +138,7 @@ sensitivity: setup
 
 # networks and SUMO evenings of the other experiments, from the data beside the project: hours, resumable
 HONG_KONG := ../shared/data/hong_kong
+IN_HONG_KONG := --time-zone Asia/Hong_Kong --country HK
 EVENINGS := --hours 17-19 --whole-days 0 --first 2026-01-01
 experiment-traffic: setup
 	mkdir -p out/experiments
@@ -145,9 +146,9 @@ experiment-traffic: setup
 	$(BIN)/ideal network build $(HONG_KONG)/irn_sha_tin_edges.csv --nodes $(HONG_KONG)/irn_sha_tin_nodes.csv -o out/experiments/sha_tin.network --force
 	$(BIN)/ideal network build ../shared/data/manhattan/manhattan_osm_20190115.osm.zip --bbox=-74.02,40.70,-73.96,40.76 -o out/experiments/manhattan.network --force
 	nice $(BIN)/ideal traffic simulate --engine sumo --days 12 --seed 6 --first 2026-01-01 --whole-days 0 --work out/experiments/port_almery_fresh_days -o out/experiments/port_almery_fresh.traffic --force
-	nice $(BIN)/ideal traffic simulate --engine sumo $(EVENINGS) --network out/experiments/nw_hk_island.network --days 16 --seed 11 --demand 0.68 --work out/experiments/nw_hk_island_days -o out/experiments/nw_hk_island.traffic --force
-	nice $(BIN)/ideal traffic simulate --engine sumo $(EVENINGS) --network out/experiments/nw_hk_island.network --days 11 --seed 21 --demand 0.68 --work out/experiments/nw_hk_island_fresh_days -o out/experiments/nw_hk_island_fresh.traffic --force
-	nice $(BIN)/ideal traffic simulate --engine sumo $(EVENINGS) --network out/experiments/sha_tin.network --days 11 --seed 12 --demand 0.5 --work out/experiments/sha_tin_days -o out/experiments/sha_tin.traffic --force
+	nice $(BIN)/ideal traffic simulate --engine sumo $(EVENINGS) $(IN_HONG_KONG) --network out/experiments/nw_hk_island.network --days 16 --seed 11 --demand 0.68 --work out/experiments/nw_hk_island_days -o out/experiments/nw_hk_island.traffic --force
+	nice $(BIN)/ideal traffic simulate --engine sumo $(EVENINGS) $(IN_HONG_KONG) --network out/experiments/nw_hk_island.network --days 11 --seed 21 --demand 0.68 --work out/experiments/nw_hk_island_fresh_days -o out/experiments/nw_hk_island_fresh.traffic --force
+	nice $(BIN)/ideal traffic simulate --engine sumo $(EVENINGS) $(IN_HONG_KONG) --network out/experiments/sha_tin.network --days 11 --seed 12 --demand 0.5 --work out/experiments/sha_tin_days -o out/experiments/sha_tin.traffic --force
 	nice $(BIN)/ideal traffic simulate --engine sumo $(EVENINGS) --network out/experiments/manhattan.network --days 16 --seed 13 --demand 0.5 --time-zone America/New_York --country US --work out/experiments/manhattan_days -o out/experiments/manhattan.traffic --force
 
 # the directed streets of the paper's box on Hong Kong Island, and volatile evenings on them, then fresh ones:
@@ -156,8 +157,8 @@ VOLATILE := --hours 17-18 --whole-days 0 --first 2026-01-01 --demand 1 --regime 
 hong-kong-traffic: setup
 	mkdir -p out/experiments
 	$(BIN)/ideal network build $(HONG_KONG)/hk_island_osm_20230713.osm.gz --bbox=114.116190,22.265669,114.184312,22.290994 -o out/experiments/hong_kong_island.network --force
-	nice $(BIN)/ideal traffic simulate --engine sumo $(VOLATILE) --network out/experiments/hong_kong_island.network --days 18 --seed 31 --work out/experiments/hong_kong_island_days -o out/experiments/hong_kong_island.traffic --force
-	nice $(BIN)/ideal traffic simulate --engine sumo $(VOLATILE) --network out/experiments/hong_kong_island.network --days 14 --seed 41 --work out/experiments/hong_kong_island_fresh_days -o out/experiments/hong_kong_island_fresh.traffic --force
+	nice $(BIN)/ideal traffic simulate --engine sumo $(VOLATILE) $(IN_HONG_KONG) --network out/experiments/hong_kong_island.network --days 18 --seed 31 --work out/experiments/hong_kong_island_days -o out/experiments/hong_kong_island.traffic --force
+	nice $(BIN)/ideal traffic simulate --engine sumo $(VOLATILE) $(IN_HONG_KONG) --network out/experiments/hong_kong_island.network --days 14 --seed 41 --work out/experiments/hong_kong_island_fresh_days -o out/experiments/hong_kong_island_fresh.traffic --force
 
 # the embedded city's network and districts: seconds, the same bytes every time
 city: setup
@@ -178,6 +179,9 @@ city-traffic: setup
 city-model: setup
 	OMP_NUM_THREADS=1 $(BIN)/python -m workshop.city.model experiments/port_almery.toml out/shipped
 	OMP_NUM_THREADS=1 $(BIN)/python -m workshop.city.response_times
+
+samples: setup
+	$(BIN)/python -m workshop.samples
 
 format: setup
 	$(BIN)/ruff check --fix .

@@ -6,9 +6,9 @@ import numpy as np
 
 from ideal_dispatch import Calendar, Trip, Trips
 from ideal_dispatch.cities import harbour_city
+from ideal_dispatch.context import WEATHER_VARIABLES, Weather, WeatherValue
 from ideal_dispatch.network import RoadNetwork
-from ideal_dispatch.records.synthetic.records import TypicalTravelTime
-from ideal_dispatch.records.synthetic.weather import SyntheticWeather
+from ideal_dispatch.traffic.made_up_weather import MadeUpWeather
 
 PAPER_TRIPS = 1781
 
@@ -18,8 +18,10 @@ def city_trips(count: int = PAPER_TRIPS, seed: int = 0) -> tuple[RoadNetwork, Tr
     city, rng = harbour_city(), np.random.default_rng(seed)
     network = city.network
     calendar = Calendar(city.time_zone, city.country)
-    weather = SyntheticWeather.of_year(2023, city.time_zone, seed)
-    seconds = TypicalTravelTime(network, rng, city.time_zone)
+    weather = MadeUpWeather.of_year(2023, city.time_zone, seed)
+    free_flow_s = {
+        depot.node: network.distances(network.free_flow_times_s, depot) for depot in city.depots
+    }
     trips: list[Trip] = []
     while len(trips) < count:
         origin = city.depots[rng.integers(len(city.depots))].node
@@ -27,9 +29,13 @@ def city_trips(count: int = PAPER_TRIPS, seed: int = 0) -> tuple[RoadNetwork, Tr
         if origin == destination:
             continue
         at = datetime(2023, 1, 2, tzinfo=UTC) + timedelta(minutes=int(rng.integers(363 * 1440)))
-        lon, lat = float(network.lon[destination]), float(network.lat[destination])
-        context = calendar.context(at, weather.reading(at, lon, lat))
-        trips.append(
-            Trip(origin, destination, context, seconds(origin, destination, at, context.weather))
-        )
+        hour = weather.values[round((at.timestamp() - weather.start_s) / 3600)].tolist()
+        values = {
+            name: WeatherValue(value, "made up", "", at)
+            for name, value in zip(WEATHER_VARIABLES, hour, strict=True)
+        }
+        context = calendar.context(at, Weather(**values))
+        busy = 1.1 + 0.5 * np.exp(-(((at.hour + 8) % 24 - 18) ** 2) / 4)  # the evening there
+        seconds = busy * np.exp(0.12 * rng.normal()) * free_flow_s[origin][destination]
+        trips.append(Trip(origin, destination, context, float(seconds)))
     return network, Trips.of(trips, network_checksum=network.checksum)

@@ -5,9 +5,10 @@
     python -m benchmarks.exclusive --operations 8000 --seed 2
 
 Advice, replies, statuses, positions and deletions come at two workers from several threads, while
-one of the workers is killed every few seconds. The clock of the second worker is an hour ahead. Afterwards the log is read: no unit passed from one call to
-another while it was promised, every acknowledged change is there, and the record verifies. Then
-two desks answer the same advice at the same moment, again and again.
+one of the workers is killed every few seconds. The clock of the second worker is an hour ahead.
+Afterwards the log is read: no unit passed from one call to another while it was promised, every
+acknowledged change is there, and the record verifies. Then two desks answer the same advice at
+the same moment, again and again.
 """
 
 import argparse

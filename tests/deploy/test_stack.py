@@ -15,6 +15,7 @@ from typing import Any
 import httpx
 import psycopg
 import pytest
+from ideal_dispatch.service.record.verification import log_rows
 
 from benchmarks.load import restarts
 from benchmarks.ports import free_port
@@ -28,7 +29,6 @@ from benchmarks.stack import (
 )
 from ideal_dispatch.service.record.database import Database, Job
 from ideal_dispatch.service.record.rows import LogRow
-from ideal_dispatch.service.record.verification import log_rows
 from tests.deploy.conftest import client_of
 from tests.postgres import Postgres
 from tests.service_town import COUNTS, Town, bearer, counts

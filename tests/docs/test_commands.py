@@ -42,9 +42,8 @@ OTHERS = {
         "trips_per_day = 200": "trips_per_day = 40",
         "[policies.router]": "[training]\nepochs = 1\n\n[policies.router]",
     },
-    "records.md": {"synthesise -o agency/": "synthesise -o agency/ --count 300"},
+    "records.md": {},
     "README.md": {
-        "synthesise -o agency/": "synthesise -o agency/ --count 300",
         "ideal train": "ideal train --epochs 2",
         "--years 2": "--years 1",
     },
@@ -53,12 +52,9 @@ OTHERS = {
         "years = 20": "years = 1\ndays = 3",
     },
     "learning.md": {"ideal train": "ideal train --epochs 2"},
-    "races.md": {"--count 1500": "--count 500"},
-    "responses.md": {"synthesise --responses": "synthesise --responses --count 200"},
-    "your_unit_log.md": {
-        "synthesise --responses": "synthesise --responses --count 200",
-        "ideal train": "ideal train --epochs 2",
-    },
+    "races.md": {},
+    "responses.md": {},
+    "your_unit_log.md": {"ideal train": "ideal train --epochs 2"},
 }
 EXPERIMENT = """
 training_days = 3

@@ -55,12 +55,12 @@ def test_the_reference_has_every_public_name() -> None:
 
 
 _READ = (
-    "ideal records responses log/unit_log.csv --config log/log.toml --stations log/stations.csv "
-    "--network log/city.network -o city.responses --trips city.trips"
+    "ideal records responses examples/data/unit_log.csv --config examples/data/unit_log.toml "
+    "--stations examples/data/depots.csv --network examples/data/city.network -o city.responses "
+    "--trips city.trips"
 )
 BEFORE = {
-    "records.md": ["ideal records synthesise -o agency/"],
-    "your_unit_log.md": ["ideal records synthesise --responses -o log/", _READ],
+    "your_unit_log.md": [_READ],
 }
 """Commands of a page that its snippets build on."""
 
@@ -72,6 +72,7 @@ def test_python_snippets_run(page: Path, tmp_path: Path) -> None:
     for fence in fences(page):
         if fence.file:
             Workplace(tmp_path).write(fence.file, fence.text)
+    Workplace(tmp_path)
     for command in BEFORE.get(page.name, ()):
         assert command in page.read_text()
         Workplace(tmp_path).run(command)

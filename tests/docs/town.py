@@ -1,14 +1,16 @@
 """A made-up town with everything the pages name: an extract, depots, an agency's records."""
 
-import csv
+from datetime import datetime
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 import osmium
 
 from ideal_dispatch import RoadNetwork
+from ideal_dispatch.files import write_csv
 from ideal_dispatch.network.readers import read_network
 from ideal_dispatch.network.readers.depot_table import read_depots
-from ideal_dispatch.records.synthetic.records import RecordsParams, synthesise
+from workshop.samples import Service, records
 
 WEST, SOUTH, STEP, SIDE = -1.520, 53.800, 0.003, 15
 DEPOTS = "name,call_sign,lon,lat\nWest,W,-1.5190,53.8010\nEast,E,-1.4785,53.8090\n"
@@ -40,16 +42,16 @@ def write_extract(file: Path) -> None:
 def write_records(folder: Path, network: RoadNetwork, count: int = 300) -> None:
     """Past calls, and newer ones, in columns called as the town's agency calls them."""
     depots, _ = read_depots(folder / "depots.csv", network)
+    times = {one.node: network.distances(network.free_flow_times_s, one) for one in depots}
+
+    def drive_s(origin: int, destination: int, at: datetime) -> float:
+        return (1.2 + 0.1 * (at.hour % 3)) * float(times[origin][destination])
+
+    there = Service(network, depots, ZoneInfo("Europe/London"), drive_s, 2023, on_road=0.0)
     for name, seed in (("records.csv", 1), ("newer.csv", 2)):
-        made = synthesise(
-            network, depots, "Europe/London", seed=seed,
-            params=RecordsParams(count=count, defects_each=3),
-        )  # fmt: skip
-        made.save(folder / name)
-        with open(folder / name, encoding="utf-8", newline="") as file:
-            header, *rows = csv.reader(file)
-        with open(folder / name, "w", encoding="utf-8", newline="") as file:
-            csv.writer(file).writerows([[COLUMNS.get(cell, cell) for cell in header], *rows])
+        rows = [cells for cells, _ in records(there, seed, count, each=3)]
+        header = [COLUMNS.get(cell, cell) for cell in rows[0]]
+        write_csv(folder / name, header, [list(cells.values()) for cells in rows])
 
 
 def write_town(folder: Path) -> None:

@@ -21,11 +21,19 @@ PATIENCE_S = 600.0
 
 @dataclass(frozen=True)
 class Workplace:
-    """``others`` is what is said otherwise here than on the page: smaller, or on this machine."""
+    """A folder beside the examples of a clone.
+
+    ``others`` is what is said otherwise here than on the page: smaller, or on this machine.
+    """
 
     folder: Path
     others: Mapping[str, str] = field(default_factory=dict)
     environment: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        examples = self.folder / "examples"
+        if not examples.exists():
+            examples.symlink_to(ROOT / "examples", target_is_directory=True)
 
     def adapted(self, text: str) -> str:
         for theirs, ours in self.others.items():

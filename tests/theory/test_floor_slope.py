@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from ideal_dispatch.errors import InputError
-from ideal_dispatch.records.targets import floor_slope
+from ideal_dispatch.records.travel_times import floor_slope
 
 SLOPE = 1.90
 

@@ -4,47 +4,31 @@
 
 Calls come in on the city's training days; units drive in the recorded traffic of the moment.
 Turnout, starts on the road, recalls and what two units share are those of
-``ideal records synthesise --responses``. Same model and traffic, same bytes.
+:mod:`workshop.samples`. Same model and traffic, same bytes.
 """
 
 import argparse
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from datetime import date, datetime
+from dataclasses import replace
+from datetime import date
+from functools import partial
 from pathlib import Path
 
 from ideal_dispatch.cities import HARBOUR_MODEL, TRAINING_DAYS, City, harbour_city, harbour_traffic
-from ideal_dispatch.context import Weather
-from ideal_dispatch.dispatch.situation import Assignment
-from ideal_dispatch.errors import InputError
+from ideal_dispatch.context.calendar import zone
 from ideal_dispatch.evaluation.arrivals import Arrivals
 from ideal_dispatch.evaluation.race_predictors import fit_predictors
+from ideal_dispatch.files import write_csv
 from ideal_dispatch.forecast.model_directory import RESPONSE_TIMES
 from ideal_dispatch.forecast.response_time import ResponseModel
+from ideal_dispatch.records.response_log import LogSettings
 from ideal_dispatch.records.response_reading import read_responses
 from ideal_dispatch.records.responses import Responses
-from ideal_dispatch.records.synthetic.responses import LogParams, synthesise_log, write_log
-from ideal_dispatch.replay.drive import DriveError, World, drive
 from ideal_dispatch.traffic.replayed_traffic import ReplayedTraffic
+from workshop.samples import EXAMPLES, Service, seconds_in, unit_log
 
 CALLS, SEED = 3000, 21
-
-
-@dataclass(frozen=True, slots=True)
-class DrivesOfTheMoment:
-    """What a drive takes in recorded traffic; no time where the moment is not recorded."""
-
-    traffic: ReplayedTraffic
-
-    def __call__(self, origin: int, destination: int, at: datetime, weather: Weather) -> float:
-        traffic = self.traffic
-        try:
-            told = Assignment(0, traffic.quote(origin, destination, at).path)
-            driven = drive(traffic, traffic.network, told, destination, at, World.EXPERIENCED)
-        except (DriveError, InputError):
-            return 0.0
-        return driven.total_s
 
 
 def made_up_log(city: City, days: Sequence[int], calls: int, seed: int, folder: Path) -> Responses:
@@ -52,16 +36,16 @@ def made_up_log(city: City, days: Sequence[int], calls: int, seed: int, folder: 
     recording = harbour_traffic(city).only(days)
     starts = (recording.stretches[day[0]].start for day in recording.days)
     dates: tuple[date, ...] = tuple(recording.calendar.local(start).date() for start in starts)
-    log = synthesise_log(
-        city.network, city.depots, city.time_zone, seed=seed,
-        params=LogParams(calls, dates[0].year, days=dates, positions=1.0),
-        travel_time=DrivesOfTheMoment(ReplayedTraffic(recording)),
+    service = Service(
+        city.network, city.depots, zone(city.time_zone),
+        partial(seconds_in, ReplayedTraffic(recording)), dates[0].year, dates, positions=1.0,
     )  # fmt: skip
-    settings = write_log(
-        folder, log, city.network, city.depots, name=city.name, time_zone=city.time_zone,
-        country=city.country,
-    )  # fmt: skip
-    return read_responses(folder / "unit_log.csv", settings, folder / "stations.csv").responses
+    rows = unit_log(service, seed, calls)
+    folder.mkdir(parents=True, exist_ok=True)
+    log = folder / "unit_log.csv"
+    write_csv(log, list(rows[0][0]), [list(cells.values()) for cells, _ in rows])
+    settings = LogSettings.given(mapping=EXAMPLES / "unit_log.toml")
+    return read_responses(log, settings, EXAMPLES / "depots.csv").responses
 
 
 def fitted(city: City, log: Responses) -> ResponseModel:

@@ -41,8 +41,7 @@ from ideal_dispatch.learning.assessment import local_scale
 from ideal_dispatch.learning.cross_fitting import response_settings
 from ideal_dispatch.network import RoadNetwork
 from ideal_dispatch.pages import save_figure
-from ideal_dispatch.records.races import NEVER
-from ideal_dispatch.records.responses import Responses
+from ideal_dispatch.records.responses import NEVER, Responses
 from workshop.evidence.pages import FOLDER, shown
 
 IMAGES = Path("docs/images")

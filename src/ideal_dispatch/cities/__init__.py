@@ -15,6 +15,8 @@ TRAINING_DAYS = 8
 HARBOUR_STEM = Path(__file__).parent / "data" / "harbour"
 HARBOUR_MODEL = HARBOUR_STEM.with_name("harbour_model")
 """A model with its response times, fitted on the training days; made by ``make city-model``."""
+HARBOUR_RECORDS = HARBOUR_STEM.with_name("harbour_records")
+"""Made-up records of an agency there, and its weather; made by ``make samples``."""
 
 
 def harbour_city() -> "City":

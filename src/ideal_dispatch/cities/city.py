@@ -89,7 +89,7 @@ class City:
 
         The CSV has the columns name, lon and lat; a warning names depots off the network.
         ``territories`` are the agency's own, for the policy by region: see
-        :func:`~ideal_dispatch.records.territories.read_territories`.
+        :func:`~ideal_dispatch.records.territories.region_of`.
         """
         roads = RoadNetwork.load(network)
         there, region = depots_of(depots, roads), None

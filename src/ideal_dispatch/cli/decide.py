@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ideal_dispatch.cli.options import CityOptions, read_moment
+from ideal_dispatch.cli.options import CityOptions, check_clock, read_moment
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.ranges import Whole
 
@@ -237,12 +237,8 @@ def decide(
     from ideal_dispatch.forecast.response_time import ResponseModel
     from ideal_dispatch.network.readers.closed_roads import read_closed
 
-    own = place.network_file is not None and call.traffic_file is None
-    if own and not (place.time_zone and place.country):
-        raise InputError(
-            "--network needs --time-zone and --country, such as Europe/Paris and FR: whose clock "
-            "and public holidays?"
-        )
+    if call.traffic_file is None:
+        check_clock(place.network_file, place.time_zone, place.country)
     steps = Trace() if trace else UNTRACED
     with stages("Deciding") as progress:
         progress("loading")

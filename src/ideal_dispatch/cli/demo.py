@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _MARK = "Written by `ideal demo`, which writes it anew when it runs again.\n"
 _NOTE = f"""{_MARK}
-agency/       made-up records of an agency, messy on purpose, and its weather
+agency/       made-up records of an agency, messy as real ones are, and its weather
 prepared/     the trips in them, the rows left out, and report.html about both
 learned/      the model and all else that policies learned from past days
 calibration/  log of the days on which thresholds were set

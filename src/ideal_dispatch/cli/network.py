@@ -74,8 +74,8 @@ def build(
 
     Options:
       -o, --output FILE  The .network file to write.
-      MAP  A map from OpenStreetMap (.osm.pbf, .osm, .osm.gz, .osm.bz2, .zip), a .graphml, or a .csv
-          of roads.
+      MAP  A map from OpenStreetMap (.osm.pbf, .osm, .osm.gz, .osm.bz2, .zip), the .json of an
+          Overpass server or of OSMnx's cache, a .graphml, or a .csv of roads.
       --nodes FILE  The .csv of junctions that goes with a .csv of roads.
       --column FIELD=COLUMN  Which column of your .csv holds a field, where it is not found by its
           name: tail=start_node. Of several, as in length_m=measured,straight, the first with a
@@ -93,6 +93,7 @@ def build(
       ideal network build --place "Monaco" -o monaco.network
     """
     from ideal_dispatch.network.readers import read_network
+    from ideal_dispatch.network.readers.build import UNCONNECTED, UNCONNECTED_KM
 
     drawn.check([source, nodes, output], force)
     check_file(output, force, [drawn.depots, source, nodes])
@@ -111,6 +112,15 @@ def build(
         progress("writing")
         network.save(output)
     _show(network, output.name)
+    report = network.provenance["report"]
+    lost = report["dropped"].get(UNCONNECTED, 0)
+    if lost:
+        km = report["dropped"].get(UNCONNECTED_KM, 0)
+        whole = lost + report["read"].get("nodes before simplification", network.num_nodes)
+        warn(
+            f"{lost:,} of {whole:,} nodes and {km:,} km of road are dropped: they are outside the "
+            "largest part in which every node can be reached from every other; is a road missing?"
+        )
     drawn.draw(network, output.stem)
     out.print(f"wrote {output} ({output.stat().st_size / 1e6:.1f} MB)")
 

@@ -54,6 +54,15 @@ def read_network(file: Path | None) -> "RoadNetwork":
     return harbour_city().network if file is None else RoadNetwork.load(file)
 
 
+def check_clock(network_file: Path | None, time_zone: str | None, country: str | None) -> None:
+    """Refuse a city of one's own whose time zone or country is not given."""
+    if network_file is not None and not (time_zone and country):
+        raise InputError(
+            "--network needs --time-zone and --country, such as Europe/Paris and FR: whose clock "
+            "and public holidays?"
+        )
+
+
 @dataclass(frozen=True, slots=True)
 class CityOptions:
     """Whose roads and depots, and by which model."""

@@ -1,10 +1,10 @@
 """``ideal records``: from an agency's files of calls and units to trips and responses."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ideal_dispatch.cli.help import CommandLine
-from ideal_dispatch.cli.options import CityOptions, check_file, check_folder
+from ideal_dispatch.cli.options import check_file, check_folder
 from ideal_dispatch.cli.terminal import (
     out,
     print_facts,
@@ -15,10 +15,6 @@ from ideal_dispatch.cli.terminal import (
     warn,
 )
 from ideal_dispatch.errors import InputError
-from ideal_dispatch.ranges import Count, Whole
-
-if TYPE_CHECKING:
-    from ideal_dispatch.cities import City
 
 app = CommandLine("Turn an agency's records of calls and units into what models learn from.")
 
@@ -43,17 +39,16 @@ def prepare(
       --config FILE  A .toml file that says how to read your records.
 
     Examples:
-      ideal records prepare agency/records.csv --network agency/city.network \
-        --depots agency/depots.csv --config agency/agency.toml -o out/
+      ideal records prepare records.csv --network city.network \
+        --depots depots.csv --config agency.toml -o out/
       ideal records prepare reports.xml --network city.network \
         --depots depots.csv --config nemsis.toml -o out/ --force
-      ideal records synthesise -o agency/  # made-up files to try it with
     """
     from ideal_dispatch.files import check_source
     from ideal_dispatch.network import RoadNetwork
     from ideal_dispatch.records.agency import AgencySettings
-    from ideal_dispatch.records.data_report import FILES, write_outputs
     from ideal_dispatch.records.prepare import prepare_records
+    from ideal_dispatch.records.report import FILES, write_trips
 
     check_source(records, network_file, depots, config)
     check_folder(output, FILES, force, [records, network_file, depots, config])
@@ -63,7 +58,7 @@ def prepare(
         prepared = prepare_records(records, network, depots, settings, progress)
         progress("writing the report")
         output.mkdir(parents=True, exist_ok=True)
-        facts = write_outputs(prepared, network, settings, output)
+        facts = write_trips(prepared, network, settings, output)
     _show(facts)
     say(f"wrote {', '.join(FILES)} to {output}")
     if not facts["trips"]:
@@ -100,20 +95,18 @@ def responses(
       --insist  Read a column even if its name says that it tells the order of arrival.
 
     Examples:
-      ideal records responses log/unit_log.csv --config log/log.toml \
-        --stations log/stations.csv --network log/city.network \
+      ideal records responses unit_log.csv --config unit_log.toml \
+        --stations stations.csv --network city.network \
         -o city.responses --trips city.trips
       ideal records responses lfb_incidents.csv.gz --format london \
         --stations lfb_stations.csv -o london.responses
-      ideal records synthesise --responses -o log/  # a made-up log to try it with
     """
     from ideal_dispatch.files import check_source
     from ideal_dispatch.network import RoadNetwork
+    from ideal_dispatch.records.past_weather import weather_provider
+    from ideal_dispatch.records.report import report_files, write_responses
     from ideal_dispatch.records.response_log import LogSettings
     from ideal_dispatch.records.response_reading import read_responses
-    from ideal_dispatch.records.response_report import report_files, write_outputs
-    from ideal_dispatch.records.response_trips import trips_of
-    from ideal_dispatch.records.responses import SNAP_M
 
     inputs = [log, config, stations, network_file]
     check_source(*inputs)
@@ -130,11 +123,11 @@ def responses(
         network = None if network_file is None else RoadNetwork.load(network_file)
         read = read_responses(log, settings, stations, insist=insist)
         progress("writing the report")
-        facts = write_outputs(read, output, network)
+        facts = write_responses(read, output, network)
         if trips is not None and network is not None:
             progress("making trips")
-            made, _ = trips_of(
-                read.responses, network, SNAP_M, None, settings.provider(), settings.weather
+            made, _ = read.responses.trips(
+                network, weather=weather_provider(settings), rules=settings.weather
             )
             made.save(trips)
     _show_responses(facts)
@@ -144,101 +137,6 @@ def responses(
         raise InputError(f"{log}: no usable row; see {report_files(output)[0]}")
     if trips is not None:
         print_next("ideal", "train", trips, "--network", network_file, "-o", "model/")
-
-
-@app.command()
-def synthesise(
-    output: Path,
-    responses: bool = False,
-    count: Count = 2000,
-    seed: Whole = 7,
-    network_file: Path | None = None,
-    depots_file: Path | None = None,
-    time_zone: str | None = None,
-    country: str | None = None,
-    force: bool = False,
-) -> None:
-    r"""Write made-up records with typical mistakes, and everything needed to read them.
-
-    The city is the embedded one, or that of --network. records.csv, depots.csv,
-    weather.csv, agency.toml and city.network are the input of `ideal records
-    prepare`. With --responses it is a unit log for `ideal records responses`:
-    unit_log.csv, stations.csv, log.toml and city.network. truth.csv says what
-    each row really is. The weather is made up too.
-
-    Options:
-      --responses  A unit log instead: who was sent to which call, left, arrived, was recalled.
-      --count NUMBER  How many records, or how many calls of a unit log.
-      --time-zone ZONE  The city's time zone, with --network.
-      --country CODE  The country, in two letters, with --network.
-
-    Examples:
-      ideal records synthesise -o agency/ --count 5000 --seed 3
-      ideal records synthesise --responses -o log/
-      ideal records synthesise -o agency/ --network city.network \
-        --depots depots.csv --time-zone Europe/London --country GB
-    """
-    from ideal_dispatch.records.synthetic import responses as responses_log
-    from ideal_dispatch.records.synthetic.records import FILES
-
-    files = responses_log.FILES if responses else FILES
-    check_folder(output, files, force, [network_file, depots_file])
-    with stages("Making up records"):
-        city = _city(network_file, depots_file, time_zone, country)
-        (_write_log if responses else _write_records)(output, city, count, seed)
-    say(f"wrote {', '.join(files)} to {output}")
-    if responses:
-        print_next(
-            "ideal", "records", "responses", output / "unit_log.csv",
-            "--config", output / "log.toml", "--stations", output / "stations.csv",
-            "--network", output / "city.network", "-o", output / "city.responses",
-        )  # fmt: skip
-    else:
-        print_next(
-            "ideal", "records", "prepare", output / "records.csv",
-            "--network", output / "city.network", "--depots", output / "depots.csv",
-            "--config", output / "agency.toml", "-o", output / "prepared",
-        )  # fmt: skip
-
-
-def _write_records(output: Path, city: "City", count: int, seed: int) -> None:
-    from ideal_dispatch.records.synthetic.records import RecordsParams, synthesise, write_agency
-    from ideal_dispatch.records.synthetic.weather import SyntheticWeather
-
-    params = RecordsParams(count)
-    weather = SyntheticWeather.of_year(params.year, city.time_zone, seed)
-    made = synthesise(
-        city.network, city.depots, city.time_zone, seed=seed, params=params, weather=weather,
-        districts=city.node_districts or None,
-    )  # fmt: skip
-    write_agency(
-        output, made, weather, city.network, city.depots, name=city.name, country=city.country
-    )
-
-
-def _write_log(output: Path, city: "City", count: int, seed: int) -> None:
-    from ideal_dispatch.records.synthetic.responses import LogParams, synthesise_log, write_log
-
-    made = synthesise_log(
-        city.network, city.depots, city.time_zone, seed=seed, params=LogParams(count)
-    )
-    write_log(
-        output, made, city.network, city.depots, name=city.name, time_zone=city.time_zone,
-        country=city.country,
-    )  # fmt: skip
-
-
-def _city(
-    network_file: Path | None, depots_file: Path | None, time_zone: str | None, country: str | None
-) -> "City":
-    given = {"--network": network_file, "--depots": depots_file, "--time-zone": time_zone,
-             "--country": country}  # fmt: skip
-    if not any(given.values()):
-        return CityOptions().city()
-    if not time_zone or not country or not all(given.values()):
-        missing = next(name for name, value in given.items() if not value)
-        raise InputError(f"{missing} is missing: a city of your own needs {', '.join(given)}")
-    return CityOptions(None, network_file, depots_file, time_zone, country).city()
 
 
 def _show(facts: dict[str, Any]) -> None:

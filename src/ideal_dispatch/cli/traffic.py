@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from ideal_dispatch.cities import held_out_dates
 from ideal_dispatch.cli import traffic_record
 from ideal_dispatch.cli.help import CommandLine
-from ideal_dispatch.cli.options import check_file, read_day, read_network
+from ideal_dispatch.cli.options import check_clock, check_file, read_day, read_network
 from ideal_dispatch.cli.terminal import bars, out, print_facts, print_table, say, stages, warn
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.ranges import Count, Whole
@@ -35,8 +35,8 @@ def simulate(
     demand: float | None = None,
     regime: str | None = None,
     network_file: Path | None = None,
-    time_zone: str = "Asia/Hong_Kong",
-    country: str = "HK",
+    time_zone: str | None = None,
+    country: str | None = None,
     work: Path | None = None,
     workers: Count | None = None,
     force: bool = False,
@@ -60,8 +60,8 @@ def simulate(
       --demand FACTOR  SUMO: how busy the roads are; 1 is usual in the embedded city. By default,
           what the streets of other cities can carry is measured first, which takes some minutes;
           calm days have 80 % of that.
-      --time-zone ZONE  The city's time zone.
-      --country CODE  The country, in two letters, for its holidays.
+      --time-zone ZONE  The city's time zone; --network needs it.
+      --country CODE  The country, in two letters, for its holidays; --network needs it.
       --work FOLDER  SUMO: where finished days are kept; beside the output by default. After an
           interruption the same command continues from there.
       --workers NUMBER  SUMO: days simulated at once; one per processor core by default.
@@ -69,8 +69,8 @@ def simulate(
     Examples:
       ideal traffic simulate --engine synthetic --days 6 -o city.traffic
       ideal traffic simulate --engine sumo --days 3 -o days.traffic --work out/sumo
-      ideal traffic simulate --engine sumo --network hk.network --hours 17-19 \
-        --whole-days 0 --regime volatile -o evenings.traffic
+      ideal traffic simulate --engine sumo --network leeds.network --time-zone Europe/London \
+        --country GB --hours 17-19 --whole-days 0 --regime volatile -o evenings.traffic
     """
     from dataclasses import replace
 
@@ -78,6 +78,8 @@ def simulate(
     from ideal_dispatch.context import Calendar
 
     check_file(output, force, [network_file])
+    check_clock(network_file, time_zone, country)
+    time_zone, country = time_zone or "Asia/Hong_Kong", country or "HK"
     network, calendar = read_network(network_file), Calendar(time_zone, country)
     begin, periods = read_day("--first", first), _periods(hours)
     if engine == "synthetic":

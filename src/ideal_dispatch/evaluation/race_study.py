@@ -33,8 +33,7 @@ from ideal_dispatch.forecast import Model
 from ideal_dispatch.forecast.model_directory import RESPONSE_TIMES
 from ideal_dispatch.forecast.response_time import ResponseModel
 from ideal_dispatch.network import RoadNetwork
-from ideal_dispatch.records.races import Races
-from ideal_dispatch.records.responses import Responses
+from ideal_dispatch.records.responses import Races, Responses
 
 if TYPE_CHECKING:
     from ideal_dispatch.learning import TrainingSettings

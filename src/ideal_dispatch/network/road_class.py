@@ -1,6 +1,7 @@
 """The 14 functional classes of the paper's one-hot columns, and the rule for all others."""
 
 import re
+from collections.abc import Mapping
 from types import MappingProxyType
 
 ROAD_CLASSES = (
@@ -20,6 +21,14 @@ ROAD_CLASSES = (
     "service",
 )
 """OSM functional classes in the order of the feature columns ([IDEAL] table of edge features)."""
+
+USUAL_SPEED_KMH: Mapping[str, float] = MappingProxyType(
+    {
+        "motorway": 100.0, "motorway_link": 60.0, "trunk": 80.0, "trunk_link": 60.0,
+        "primary": 60.0, "residential": 30.0, "living_street": 15.0, "service": 20.0,
+    }
+)  # fmt: skip
+"""Free flow on a road whose limit is not known; on all other classes it is 50 km/h."""
 
 FALLBACK_CLASS = "unclassified"
 """Where a drivable road's class is none of the 14 and no rule below names it."""

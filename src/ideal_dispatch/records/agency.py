@@ -6,7 +6,6 @@ import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from ideal_dispatch.context import WEATHER_VARIABLES
@@ -197,34 +196,43 @@ class WeatherSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class AgencySettings:
-    """Everything ``ideal records prepare`` needs to know about an agency's file.
+class FileSettings:
+    """How an agency's file is written, whatever is in it.
 
-    ``path`` is the TOML file, which complaints name.
+    ``columns`` says which columns hold a field; several are joined. ``path`` is the TOML file,
+    which complaints name, and beside which relative file names begin.
     """
 
     agency: Agency
     input: Input = Input()
     columns: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    extra: Mapping[str, str] = field(default_factory=dict)
     depots: Depots = field(default_factory=Depots)
+    weather: WeatherSettings = field(default_factory=WeatherSettings)
+    path: str = ""
+
+    def plain(self) -> dict[str, Any]:
+        """The settings as JSON holds them, without any path of this machine."""
+        result = asdict(self)
+        del result["path"]
+        result["weather"]["files"] = [os.path.basename(name) for name in self.weather.files]
+        return dict(json.loads(json.dumps(result)))
+
+
+@dataclass(frozen=True, slots=True)
+class AgencySettings(FileSettings):
+    """Everything ``ideal records prepare`` needs to know about an agency's records."""
+
+    extra: Mapping[str, str] = field(default_factory=dict)
     target: Target = Target()
     preparation: Preparation = field(default_factory=Preparation)
     floors: Floors = field(default_factory=Floors)
     exclusions: Exclusions = Exclusions()
     snapping: Snapping = Snapping()
-    weather: WeatherSettings = field(default_factory=WeatherSettings)
-    path: str = ""
 
     def __post_init__(self) -> None:
         refuse_unknown(self.columns, FIELDS, "columns")
         taken = set(self.extra) & set(FIELDS)
         require(not taken, f"extra: {min(taken, default='')} is a field of its own")
-
-    @property
-    def folder(self) -> Path:
-        """Where relative file names begin: beside the settings file."""
-        return Path(self.path).parent
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "AgencySettings":
@@ -237,15 +245,14 @@ class AgencySettings:
         with complaints_about(path):
             rules = table.get("exclusions", {})
             if isinstance(rules, Mapping) and rules.get("preset") == "paper":
-                for name, paper in _PAPER.items():
-                    given = table.get(name, {})
-                    if isinstance(given, Mapping):
-                        table = {**table, name: {**paper, **given}}
+                table = merged(_PAPER, table)
             return built(cls, table, "", path=os.fspath(path))
 
-    def plain(self) -> dict[str, Any]:
-        """The settings as JSON holds them, without any path of this machine."""
-        result = asdict(self)
-        del result["path"]
-        result["weather"]["files"] = [os.path.basename(name) for name in self.weather.files]
-        return dict(json.loads(json.dumps(result)))
+
+def merged(usual: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+    """The usual tables, with the entries of one's own in place of theirs."""
+    both = {**usual, **own}
+    for name, table in usual.items():
+        if isinstance(table, Mapping) and isinstance(own.get(name), Mapping):
+            both[name] = {**table, **own[name]}
+    return both

@@ -18,6 +18,7 @@ _LETTERS = {"p": 1, "ug": 1, "m": 1, "b": -1, "lg": -1, "ub": -1}  # before a nu
 _FLOOR_WORDS = re.compile(r"(\b(floor|flr|fl|level|lvl|storey|story|no\.?)\b|樓|層|字樓|階)\.?")
 _NUMBERED = re.compile(r"(?P<letters>[a-z]*)\s*(?P<number>-?\d{1,3})\s*(?P<after>[a-z]?)")
 _ORDINAL = re.compile(r"(\d)(st|nd|rd|th)\b")
+_UNIT = re.compile(r"#(\d{1,3})-\d+[a-z]?")  # floor and flat, as in Singapore
 _HAN = {"零": 0, "一": 1, "二": 2, "兩": 2, "三": 3, "四": 4, "五": 5, "六": 6, "七": 7, "八": 8,
         "九": 9}  # fmt: skip
 _HAN_NUMBER = re.compile("[一二兩三四五六七八九]?十[一二三四五六七八九]?|[一二兩三四五六七八九]")
@@ -26,7 +27,7 @@ _HAN_NUMBER = re.compile("[一二兩三四五六七八九]?十[一二三四五�
 def parse_floor(text: str, *, first_is_ground: bool = False) -> int | None:
     """Floors above the street, negative below it, None where the text is not recognised.
 
-    ``12/F``, ``12A``, ``12樓``, ``十二樓`` and ``12th floor`` are 12; ``G/F``,
+    ``12/F``, ``12A``, ``12樓``, ``十二樓``, ``#12-131`` and ``12th floor`` are 12; ``G/F``,
     ``地下`` and ``Ground`` are 0; ``LG``, ``LG2``, ``B1`` and ``地庫`` lie
     below; ``M/F``, ``UG`` and a bare ``podium`` count as 1. A roof is not
     recognised: only the height of the building would say. ``first_is_ground``
@@ -38,7 +39,7 @@ def parse_floor(text: str, *, first_is_ground: bool = False) -> int | None:
     plain = " ".join(unicodedata.normalize("NFKC", text).lower().replace("−", "-").split())
     if plain in _NAMED:
         return _NAMED[plain]
-    plain = _ORDINAL.sub(r"\1", plain).rstrip(".")
+    plain = _UNIT.sub(r"\1", _ORDINAL.sub(r"\1", plain).rstrip("."))
     plain = re.sub(r"^(-?\d+)\.0$", r"\1", plain)  # a spreadsheet's way to write a whole number
     bare = _FLOOR_WORDS.sub(" ", re.sub(r"\s*/\s*f?$|(?<=[\da-z])\s*f$", "", plain)).strip(" ./-")
     if plain.startswith("-") and bare[:1].isdigit():

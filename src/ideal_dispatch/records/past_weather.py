@@ -19,48 +19,46 @@ from ideal_dispatch.context.weather import OutdatedWeatherError, WeatherProvider
 from ideal_dispatch.context.weather_stations import PATIENCE
 from ideal_dispatch.errors import InputError, WeatherError
 from ideal_dispatch.plugins import WEATHER, ask_plugin, load_plugin
-from ideal_dispatch.records.agency import WeatherSettings
+from ideal_dispatch.records.agency import FileSettings, WeatherSettings
+from ideal_dispatch.toml_tables import complaints_about
 
 _MOST_FAILURES = 5  # failures in a row after which a service is asked no more
 
 
-def weather_provider(
-    weather: WeatherSettings, time_zone: str, folder: Path
-) -> WeatherProvider | None:
-    """The provider, or None where the settings want none.
-
-    ``time_zone`` is the agency's, and ``folder`` is where relative names of files begin.
-    """
-    if weather.source == "none":
-        return None
-    if weather.source == "open-meteo":
-        # one failure is not the end: readings() counts them
-        return OpenMeteo.archive(weather.url or ARCHIVE_URL, patience=replace(PATIENCE, rest_s=0.0))
-    if weather.source != "recorded":
-        return load_plugin(
-            WEATHER, weather.source, weather.options, "weather.source",
-            WeatherProvider,  # type: ignore[type-abstract]
-            url=weather.url, folder=folder,
-        )  # fmt: skip
-    files = [folder / name for name in weather.files]
-    if weather.layout == "cowin":
-        return RecordedWeather.read(files)  # they are read so unless columns are given
-    columns = WeatherColumns(
-        variables={
-            variable: WeatherColumn(
-                weather.columns.get(variable, variable),
-                weather.units.get(variable) or next(iter(UNITS[variable])),
-                tuple(filter(None, [weather.quality.get(variable, "")])),
-            )
-            for variable in WEATHER_VARIABLES
-        },
-        time=weather.time,
-        time_zone=weather.time_zone or time_zone,
-        time_format=weather.time_format or None,
-        good=frozenset(weather.good),
-        source=weather.name,
-    )
-    return RecordedWeather.read(files, columns)
+def weather_provider(settings: FileSettings) -> WeatherProvider | None:
+    """The provider, or None where the settings want none; what is wrong names their file."""
+    weather, folder = settings.weather, Path(settings.path).parent
+    with complaints_about(settings.path):
+        if weather.source == "none":
+            return None
+        if weather.source == "open-meteo":
+            # one failure is not the end: readings() counts them
+            patience = replace(PATIENCE, rest_s=0.0)
+            return OpenMeteo.archive(weather.url or ARCHIVE_URL, patience=patience)
+        if weather.source != "recorded":
+            return load_plugin(
+                WEATHER, weather.source, weather.options, "weather.source",
+                WeatherProvider,  # type: ignore[type-abstract]
+                url=weather.url, folder=folder,
+            )  # fmt: skip
+        columns = WeatherColumns(
+            variables={
+                variable: WeatherColumn(
+                    weather.columns.get(variable, variable),
+                    weather.units.get(variable) or next(iter(UNITS[variable])),
+                    tuple(filter(None, [weather.quality.get(variable, "")])),
+                )
+                for variable in WEATHER_VARIABLES
+            },
+            time=weather.time,
+            time_zone=weather.time_zone or settings.agency.time_zone,
+            time_format=weather.time_format or None,
+            good=frozenset(weather.good),
+            source=weather.name,
+        )
+        files = [folder / name for name in weather.files]
+        known = weather.layout == "cowin"  # files are read so unless columns are given
+        return RecordedWeather.read(files) if known else RecordedWeather.read(files, columns)
 
 
 def readings(

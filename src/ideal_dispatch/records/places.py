@@ -1,6 +1,6 @@
-"""Where each record starts and ends on the network: its depot, by name or place, and its scene."""
+"""Where rows start and end: depots by name or place, and the nodes nearest to places."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,13 +11,12 @@ from ideal_dispatch.errors import InputError
 from ideal_dispatch.network import Depot, RoadNetwork
 from ideal_dispatch.network.geodesy import great_circle_m
 from ideal_dispatch.network.readers.depot_table import ToDegrees, depot_rows
-from ideal_dispatch.records.agency import AgencySettings, Depots
+from ideal_dispatch.records.agency import Depots
 from ideal_dispatch.records.raw_records import FileOrFrame
-from ideal_dispatch.records.reasons import Reasons
-from ideal_dispatch.records.schema import RecordTable
+from ideal_dispatch.records.schema import Table
 
 UNKNOWN = -1
-"""Index of a depot that a record does not name."""
+"""Index of a depot that a row does not name."""
 _QUOTED = 40  # characters of a depot's name in a reason
 
 
@@ -44,6 +43,28 @@ class DepotBook:
     def index(self, name: str) -> int:
         """The depot called ``name``, upper or lower case and spaces aside."""
         return self.keys.get(plain_name(name), UNKNOWN)
+
+    def starts(
+        self, names: Sequence[str], lon: FloatArray, lat: FloatArray, limit_m: float
+    ) -> tuple[IntArray, BoolArray]:
+        """The depot of each row, by name or by where the unit was, and the units that were away.
+
+        A unit whose place is known is away unless that lies within ``limit_m`` of its depot, or
+        of the nearest one where it names none.
+        """
+        depot = np.array([self.index(name) for name in names], np.int32)
+        away, rows = ~np.isnan(lon + lat), _on_earth(lon, lat)
+        x, y = lon[rows], lat[rows]
+        nearest, least_m = np.zeros(rows.size, np.int32), np.full(rows.size, np.inf)
+        for number in range(len(self.names)):
+            far_m = great_circle_m(x, y, self.lon[number], self.lat[number])
+            nearest[far_m < least_m] = number
+            least_m = np.minimum(least_m, far_m)
+        own = np.where(depot[rows] == UNKNOWN, nearest, depot[rows])
+        there = great_circle_m(x, y, self.lon[own], self.lat[own]) <= limit_m
+        depot[rows[there]] = own[there]
+        away[rows[there]] = False
+        return depot, away
 
 
 def plain_name(name: str) -> str:
@@ -107,73 +128,31 @@ class Places:
 
 
 def place(
-    table: RecordTable,
-    network: RoadNetwork,
-    book: DepotBook,
-    settings: AgencySettings,
-    quarantined: Reasons,
+    table: Table, network: RoadNetwork, book: DepotBook, depot_limit_m: float, limit_m: float
 ) -> Places:
-    """Both ends of every row; rows without one are added to ``quarantined``."""
-    depot, away = _depots(table, book, settings.depots.limit_m, quarantined)
-    limit_m = settings.snapping.limit_m
-    node = _nodes(table, "lon", "lat", network, limit_m, quarantined)
-    origin = np.where(depot == UNKNOWN, -1, book.node[depot]).astype(np.int32)
-    started = _nodes(table, "depot_lon", "depot_lat", network, limit_m, quarantined, away)
-    origin[away] = started[away]
-    distance_m, free_flow_s = np.full(len(table), np.nan), np.full(len(table), np.nan)
+    """Both ends of every record; those without one have a reason."""
+    reasons, numbers, names = table.reasons, table.numbers, table.texts["depot"]
+    lon, lat = numbers["depot_lon"], numbers["depot_lat"]
+    depot, away = book.starts(names, lon, lat, depot_limit_m)
+    for row in np.flatnonzero((depot == UNKNOWN) & ~away).tolist():
+        if names[row]:
+            name = names[row][:_QUOTED]
+            text = f"depot {name!r} is not in the depots file; add it, or name it in depots.aliases"
+            reasons[row].append(text)
+    node, why = snapped(numbers["lon"], numbers["lat"], network, limit_m)
+    started, why_not = snapped(np.where(away, lon, np.nan), lat, network, limit_m)
+    for row, text in (*why.items(), *((r, f"where it started, {t}") for r, t in why_not.items())):
+        reasons[row].append(text)
+    at_depot = np.where(depot == UNKNOWN, -1, book.node[depot])
+    origin = np.where(away, started, at_depot).astype(np.int32)
+    distance_m, free_flow_s = np.full((2, len(table)), np.nan)
     for start in np.unique(origin[(origin >= 0) & (node >= 0)]).tolist():
         rows = np.flatnonzero((origin == start) & (node >= 0))
         distance_m[rows] = network.distances(network.length_m, start)[node[rows]]
         free_flow_s[rows] = network.distances(network.free_flow_times_s, start)[node[rows]]
-        for row in rows[np.isinf(distance_m[rows])].tolist():
-            where = "where it started" if away[row] else "its depot"
-            quarantined[row].append(f"cannot be reached by road from {where}")
+    for start_is, of in (("where it started", away), ("its depot", ~away)):
+        reasons.add(np.isinf(distance_m) & of, f"cannot be reached by road from {start_is}")
     return Places(depot, origin, node, distance_m, free_flow_s, away)
-
-
-def _depots(
-    table: RecordTable, book: DepotBook, limit_m: float, quarantined: Reasons
-) -> tuple[IntArray, BoolArray]:
-    """The depot of each row, by name or by where the unit started, and who started elsewhere."""
-    names = table.texts["depot"]
-    depot = np.array([book.index(name) for name in names], np.int32)
-    away = np.zeros(len(table), bool)
-    lon, lat = table.numbers["depot_lon"], table.numbers["depot_lat"]
-    placed = _on_earth(lon, lat)
-    if placed.size:
-        # a row per depot and a column per place
-        far_m = great_circle_m(lon[placed], lat[placed], book.lon[:, None], book.lat[:, None])
-        nearest, all_of = far_m.argmin(axis=0), np.arange(placed.size)
-        unnamed = depot[placed] == UNKNOWN
-        nearest = np.where(unnamed, nearest, depot[placed])
-        at_depot = far_m[nearest, all_of] <= limit_m
-        depot[placed[unnamed & at_depot]] = nearest[unnamed & at_depot]
-        away[placed] = ~at_depot
-    for row in np.setdiff1d(np.flatnonzero(depot == UNKNOWN), placed).tolist():
-        if names[row]:
-            name = names[row][:_QUOTED]
-            text = f"depot {name!r} is not in the depots file; add it, or name it in depots.aliases"
-            quarantined[row].append(text)
-    return depot, away
-
-
-def _nodes(
-    table: RecordTable,
-    lon: str,
-    lat: str,
-    network: RoadNetwork,
-    limit_m: float,
-    quarantined: Reasons,
-    wanted: BoolArray | None = None,
-) -> IntArray:
-    """The node nearest to these places of the rows, −1 where none is within the limit."""
-    x, y = table.numbers[lon], table.numbers[lat]
-    if wanted is not None:
-        x = np.where(wanted, x, np.nan)
-    node, why = snapped(x, y, network, limit_m)
-    for row, text in why.items():
-        quarantined[row].append(text if wanted is None else f"where it started, {text}")
-    return node
 
 
 def snapped(

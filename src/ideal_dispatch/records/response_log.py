@@ -1,22 +1,19 @@
 """How an agency's unit log is written: one TOML file, or a ready-made one of ``logs/``."""
 
-import json
 import os
 import re
 import tomllib
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from importlib.resources import files
-from pathlib import Path
+from itertools import chain
 from typing import Annotated, Any
 
-from ideal_dispatch.context.weather import WeatherProvider
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.ranges import Checked, Positive, Range
-from ideal_dispatch.records.agency import Agency, Depots, Input, WeatherSettings
-from ideal_dispatch.records.past_weather import weather_provider
-from ideal_dispatch.records.raw_records import Wanted
-from ideal_dispatch.records.response_columns import STAMPS, TEXTS
+from ideal_dispatch.records.agency import FileSettings, merged
+from ideal_dispatch.records.raw_records import FileOrFrame, RawRecords, read_cells
+from ideal_dispatch.records.responses import STAMPS, TEXTS
 from ideal_dispatch.toml_tables import (
     built,
     complaints_about,
@@ -69,18 +66,20 @@ class UnitNames:
                 except (re.error, IndexError) as error:
                     raise InputError(f"{name} {pattern!r}: not as in re ({error})") from None
 
-    def kind_of(self, unit: str) -> str:
-        """The kind of a unit by its name."""
-        return _told(unit, self.kinds) or self.kind
-
-    def station_of(self, unit: str) -> str:
-        """The station of a unit by its name, "" where it does not tell."""
-        return _told(unit, self.stations)
-
-
-def _told(unit: str, patterns: Mapping[str, str]) -> str:
-    found = ((re.fullmatch(pattern, unit), told) for pattern, told in patterns.items())
-    return next((match.expand(told) for match, told in found if match), "")
+    def of(self, unit: str) -> tuple[str, str]:
+        """The kind and the station of a unit by its name, "" where it does not say."""
+        kind, station = (
+            next(
+                (
+                    match.expand(told)
+                    for pattern, told in patterns.items()
+                    if (match := re.fullmatch(pattern, unit))
+                ),
+                "",
+            )
+            for patterns in (self.kinds, self.stations)
+        )
+        return kind or self.kind, station
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,28 +97,21 @@ class Doubts(Checked):
 
 
 @dataclass(frozen=True, slots=True)
-class LogSettings:
+class LogSettings(FileSettings):
     """How to read a unit log.
 
-    ``columns`` says which columns hold a field; several are joined. Where a row holds several
-    units, ``unit_columns`` has the columns of each, whose order is forgotten, or ``lists`` the
-    columns with lists such as ``M5=07:05:17, M8=07:10:02``. Fields that are ``optional`` may have
-    no column. ``notes`` go with the responses. ``path`` is the TOML file, which complaints name.
+    Where a row holds several units, ``unit_columns`` has the columns of each, whose order is
+    forgotten, or ``lists`` the columns with lists such as ``M5=07:05:17, M8=07:10:02``. Fields
+    that are ``optional`` may have no column. ``notes`` go with the responses.
     """
 
-    agency: Agency
-    input: Input = field(default_factory=Input)
-    columns: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     unit_columns: tuple[Mapping[str, str], ...] = ()
     lists: Mapping[str, str] = field(default_factory=dict)
     units: UnitNames = field(default_factory=UnitNames)
-    depots: Depots = field(default_factory=Depots)
     grid: Grid = Grid()
     doubts: Doubts = Doubts()
-    weather: WeatherSettings = field(default_factory=WeatherSettings)
     optional: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
-    path: str = ""
 
     def __post_init__(self) -> None:
         refuse_unknown(self.columns, FIELDS, "columns")
@@ -149,61 +141,37 @@ class LogSettings:
         elif mapping is not None:
             path, own = mapping, read_toml(mapping)
         with complaints_about(path):
-            table = _merged(ready_made(format), own) if format else own
-            return built(cls, table, "", path=os.fspath(path))
+            if format and format not in FORMATS:
+                known = ", ".join(FORMATS)
+                raise InputError(f"format {format!r} is not known; one of {known} is needed")
+            if format:
+                source = files("ideal_dispatch.records").joinpath("logs", f"{format}.toml")
+                own = merged(tomllib.loads(source.read_text("utf-8")), own)
+            return built(cls, own, "", path=os.fspath(path))
 
-    def provider(self) -> WeatherProvider | None:
-        """The weather of trips, None where the settings want none; files are beside the TOML."""
-        with complaints_about(self.path):
-            return weather_provider(self.weather, self.agency.time_zone, Path(self.path).parent)
-
-    def wanted(self) -> Wanted:
-        """The fields and columns to read; those of unit and list columns have a prefix."""
+    def cells(self, log: FileOrFrame) -> RawRecords:
+        """The cells of a log; fields of unit and list columns have a prefix."""
         columns = {name: self.columns.get(name, ()) for name in FIELDS}
         for number, table in enumerate(self.unit_columns):
             columns |= {f"{number}.{name}": (column,) for name, column in table.items()}
         columns |= {f"list.{name}": (column,) for name, column in self.lists.items()}
-        times: tuple[str, ...] = ("received", "dispatched", "en_route")
-        if self.lists:
-            times = ("date",)
+        times = ("date",) if self.lists else ("received", "dispatched", "en_route")
         elements = {name: columns[0] for name, columns in self.columns.items() if len(columns) == 1}
-        return Wanted(columns, (("incident",), times), elements, self.optional)
+        return read_cells(
+            log, self.input, columns, needed=(("incident",), times), elements=elements,
+            optional=self.optional,
+        )  # fmt: skip
 
     def leaks(self) -> list[str]:
         """The mapped columns whose names say that they tell the order of arrival.
 
         Those of ``unit_columns`` are not among them: their order is forgotten.
         """
-        named = [*self.columns.values(), tuple(self.lists.values())]
-        columns: Iterable[str] = (column for several in named for column in several)
+        columns = [*chain(*self.columns.values()), *self.lists.values()]
         return [column for column in columns if tells_order(column)]
-
-    def plain(self) -> dict[str, Any]:
-        """The settings as JSON holds them, without any path of this machine."""
-        result = asdict(self)
-        del result["path"]
-        result["weather"]["files"] = [os.path.basename(name) for name in self.weather.files]
-        return dict(json.loads(json.dumps(result)))
 
 
 def tells_order(column: str) -> bool:
     """Whether a column's name says that it tells who arrived first."""
     words = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", column).replace("_", " ").lower()
     return bool(_LEAK.search(words))
-
-
-def ready_made(name: str) -> dict[str, Any]:
-    """The mapping of a format that comes with the package, as TOML gives it."""
-    if name not in FORMATS:
-        raise InputError(f"format {name!r} is not known; one of {', '.join(FORMATS)} is needed")
-    source = files("ideal_dispatch.records").joinpath("logs", f"{name}.toml")
-    return tomllib.loads(source.read_text("utf-8"))
-
-
-def _merged(usual: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
-    """The usual table with the entries of one's own in place of its own."""
-    both = {**usual, **own}
-    for name, value in own.items():
-        if isinstance(value, Mapping) and isinstance(usual.get(name), Mapping):
-            both[name] = {**usual[name], **value}
-    return both

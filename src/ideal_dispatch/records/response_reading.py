@@ -1,40 +1,36 @@
 """From an agency's unit log to responses, with an account of every row that is none."""
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from functools import partial
 from importlib.metadata import version
 from typing import Any
 
 import numpy as np
 
-from ideal_dispatch.arrays import BoolArray, FloatArray
+from ideal_dispatch.arrays import FloatArray
+from ideal_dispatch.context.calendar import zone
 from ideal_dispatch.errors import InputError, MissingExtraError
 from ideal_dispatch.network.geodesy import great_circle_m
 from ideal_dispatch.records.places import UNKNOWN, DepotBook, read_depot_book
-from ideal_dispatch.records.raw_records import FileOrFrame, RawRecords, read_cells
-from ideal_dispatch.records.reasons import Reasons, general
-from ideal_dispatch.records.response_columns import STAMPS, TEXTS, seconds
-from ideal_dispatch.records.response_log import DURATIONS, GRID, LogSettings
+from ideal_dispatch.records.raw_records import FileOrFrame, RawRecords
+from ideal_dispatch.records.response_log import DURATIONS, FIELDS, GRID, LogSettings
 from ideal_dispatch.records.responses import (
     NEGATIVE_DRIVE,
     NEGATIVE_TURNOUT,
     REMARKS,
+    STAMPS,
+    TEXTS,
     TOO_SHORT,
     Responses,
+    seconds_between,
 )
-from ideal_dispatch.records.schema import (
-    EARLIEST,
-    LATEST,
-    TimeReader,
-    read_numbers,
-    read_times,
-    time_reader,
-)
-from ideal_dispatch.records.unit_rows import CELLS, one_a_unit
+from ideal_dispatch.records.schema import Table, TimeReader, general, read_table
 from ideal_dispatch.toml_tables import complaints_about
 
+_CELLS = tuple(name for name in FIELDS if not name.endswith("place"))
 _NUMBERS = ("lon", "lat", "start_lon", "start_lat", *GRID, *DURATIONS, "attending")
 NO_UNIT = "names no unit"
 
@@ -52,13 +48,12 @@ class ReadLog:
     rows: int
     calls: int
     left_out: tuple[tuple[int, tuple[str, ...]], ...]
-    stations: DepotBook | None
     notes: tuple[str, ...]
 
     @property
     def reasons(self) -> dict[str, int]:
         """How many rows each reason leaves out, the most frequent first."""
-        return _counted(self.left_out)
+        return dict(self.responses.provenance["left_out"])
 
 
 def read_responses(
@@ -73,99 +68,134 @@ def read_responses(
     A row that cannot be used never stops the others. A column that tells the order of arrival is
     refused unless you ``insist``.
     """
+    asked, epsg = settings.input, settings.grid.epsg
     with complaints_about(settings.path):
         for column in () if insist else settings.leaks():
             raise InputError(
-                f"column {column!r} tells the order of arrival, which nobody knows at the call; "
+                f"column {column!r} tells the order of arrival, which is unknown at the call; "
                 "leave it out, or insist on it (--insist; in Python insist=True)"
             )
-        epsg = settings.grid.epsg
         grid = partial(to_degrees, epsg=epsg) if epsg else None
         book = None if stations is None else read_depot_book(stations, None, settings.depots, grid)
-    raw = read_cells(log, settings.input, settings.wanted())
-    reader = time_reader(settings.input, settings.agency)
-    table, no_unit = one_a_unit(raw, settings, reader)
-    reasons: Reasons = defaultdict(list)
-    columns = _typed(table, reader, reasons)
+    raw = settings.cells(log)
+    reader = TimeReader(zone(settings.agency.time_zone), asked.date_order, asked.time_formats)
+    by_unit, no_unit = _row_per_unit(raw, settings, reader)
+    table = read_table(
+        by_unit,
+        reader,
+        dated=("date", "received", "dispatched"),
+        times=("date", *STAMPS),
+        numbers=_NUMBERS,
+        texts=TEXTS,
+    )
+    columns = _columns(table)
     with complaints_about(settings.path):
-        _from_grid(columns, epsg)
-    _named(columns, table, settings)
-    strangers = _placed(columns, book, settings.depots.limit_m)
-    _check(columns, settings, book, reasons)
-    good = np.ones(len(table.row), bool)
-    good[list(reasons)] = False
+        _from_grid(table, columns, epsg)
+    strangers = _kinds_and_starts(table, columns, book, settings)
+    _check(table, columns, settings, book)
+    good = table.reasons.without(len(table))
     left_out: list[tuple[int, tuple[str, ...]]] = [
         (row, (why,)) for row, why in (*raw.broken, *((row, NO_UNIT) for row in no_unit))
     ]
-    left_out += [(table.row[at], tuple(why)) for at, why in reasons.items()]
-    kept = {name: values[good] for name, values in columns.items() if name not in DURATIONS}
+    left_out += [(int(table.row[at]), tuple(why)) for at, why in table.reasons.items()]
+    kept = {name: values[good] for name, values in columns.items()}
     kept["remark"] = _remarks(kept, settings.doubts.faster_than_kmh)
-    calls = len(set(filter(None, raw.cells["incident"])))
+    rows, calls = len(raw.row) + len(raw.broken), len(set(filter(None, raw.cells["incident"])))
     notes = [*settings.notes, *_notes(kept, book, strangers)]
+    counts = Counter(general(reason) for _, reasons in left_out for reason in reasons)
+    plain = settings.plain()
     responses = Responses(
         **kept,
         time_zone=settings.agency.time_zone,
         provenance={
             "source": raw.name,
             "source_checksum": raw.checksum,
-            "agency": settings.plain()["agency"],
-            "settings": settings.plain(),
-            "rows": len(raw.row) + len(raw.broken),
+            "agency": plain["agency"],
+            "settings": plain,
+            "rows": rows,
             "calls": calls,
-            "left_out": _counted(left_out),
+            "left_out": dict(counts.most_common()),
             "notes": notes,
             "ideal_dispatch": version("ideal-dispatch"),
         },
     ).in_order()
-    return ReadLog(
-        responses, raw, len(raw.row) + len(raw.broken), calls, tuple(sorted(left_out)), book,
-        tuple(notes),
-    )  # fmt: skip
+    return ReadLog(responses, raw, rows, calls, tuple(sorted(left_out)), tuple(notes))
 
 
-def _counted(left_out: Any) -> dict[str, int]:
-    counts = Counter(general(reason) for _, reasons in left_out for reason in reasons)
-    return dict(counts.most_common())
+# --- several units in a row -----------------------------------------------------------
 
 
-# --- cells into values ----------------------------------------------------------------
+def _row_per_unit(
+    raw: RawRecords, settings: LogSettings, reader: TimeReader
+) -> tuple[RawRecords, list[int]]:
+    """The same cells with a row for each unit, and the rows that name none."""
+    if not settings.unit_columns and not settings.lists:
+        return raw, []
+    table, without = replace(raw, row=[], cells={name: [] for name in _CELLS}), list[int]()
+    for at, row in enumerate(raw.row):
+        cells = {name: column[at] for name, column in raw.cells.items()}
+        beside = (
+            {name: cells[f"{number}.{name}"] for name in own}
+            for number, own in enumerate(settings.unit_columns)
+        )
+        units = [own for own in beside if any(own.values())] or list(_listed(cells, reader))
+        for unit in units:
+            table.add(row, cells | unit)
+        if not units:
+            without.append(row)
+    return table, without
 
 
-def _typed(table: RawRecords, reader: TimeReader, reasons: Reasons) -> dict[str, Any]:
-    """Columns of times, numbers and texts; what cannot be read has a reason."""
-    empty = [""] * len(table.row)
-    texts = {name: table.cells.get(name, empty) for name in CELLS}
-    dated = ("date", "received", "dispatched")
-    times = read_times({name: texts[name] for name in ("date", *STAMPS)}, reader, dated, reasons)
-    columns: dict[str, Any] = {name: times[name].astype("M8[s]") for name in STAMPS}
-    for name in _NUMBERS:
-        columns[name] = read_numbers(texts[name], name, table.decimal, reasons)
-    columns |= {name: np.array([t.strip() for t in texts[name]], str) for name in TEXTS}
-    columns["row"] = np.array(table.row, np.int64)
-    turnout, drive, response = (_as_time(columns[name]) for name in DURATIONS)
-    for name, other in (
-        ("en_route", columns["dispatched"] + turnout),
-        ("on_scene", columns["dispatched"] + response),
-    ):
-        columns[name] = np.where(np.isnat(columns[name]), other, columns[name])
-    driven = columns["en_route"] + drive
-    columns["on_scene"] = np.where(np.isnat(columns["on_scene"]), driven, columns["on_scene"])
-    columns["attending"] = np.nan_to_num(columns["attending"]).clip(0, 2**31 - 1).astype(np.int32)
-    return columns
+def _listed(cells: Mapping[str, str], reader: TimeReader) -> Iterator[dict[str, str]]:
+    """The units of lists such as ``M5=07:05:17``; of a unit that is listed again the first counts.
+
+    The date is that of the call at the first dispatch, after which all other times are.
+    """
+    units: dict[str, dict[str, str]] = {}
+    clocks: dict[str, list[str]] = {}
+    for name, text in cells.items():
+        if name.startswith("list."):
+            for entry in filter(None, map(str.strip, text.split(","))):
+                unit, clock = (part.strip() for part in f"{entry}=".split("=")[:2])
+                units.setdefault(unit, {"unit": unit}).setdefault(name[5:], clock)
+                clocks.setdefault(name[5:], []).append(clock)
+    date = cells.get("date", "")
+    with suppress(InputError):  # the reason of the row
+        first = clocks.get("dispatched", ["00:00:00"])[0]
+        date = f"{reader.read(date).astimezone(reader.zone):%Y-%m-%d} {first}"
+    return ({**unit, "date": date} for unit in units.values())
 
 
-def _as_time(seconds: FloatArray) -> Any:
-    known = np.isfinite(seconds)
-    return np.where(
-        known, np.where(known, seconds, 0).round().astype("m8[s]"), np.timedelta64("NaT")
+# --- from values to columns -----------------------------------------------------------
+
+
+def _columns(table: Table) -> dict[str, Any]:
+    """The columns of responses as far as cells have them; durations stand in for times."""
+    columns: dict[str, Any] = {name: table.times[name].astype("M8[s]") for name in STAMPS}
+    columns |= {name: np.array(table.texts[name], str) for name in TEXTS}
+    columns |= {name: table.numbers[name] for name in ("lon", "lat")}
+    columns["row"] = table.row
+    turnout, drive, response = (
+        np.where(np.isnan(s), np.timedelta64("NaT"), np.nan_to_num(s).round().astype("m8[s]"))
+        for s in (table.numbers[name] for name in DURATIONS)
     )
+    for name, start, after in (
+        ("en_route", "dispatched", turnout),
+        ("on_scene", "dispatched", response),
+        ("on_scene", "en_route", drive),
+    ):
+        unknown = np.isnat(columns[name])
+        columns[name] = np.where(unknown, columns[start] + after, columns[name])
+    attending = np.nan_to_num(table.numbers["attending"]).clip(0, 2**31 - 1)
+    return columns | {"attending": attending.astype(np.int32)}
 
 
-def _from_grid(columns: dict[str, Any], epsg: int) -> None:
+def _from_grid(table: Table, columns: dict[str, Any], epsg: int) -> None:
     """Degrees in place of metres on a grid, where the log has no degrees."""
+    numbers = table.numbers
     for start in ("", "start_"):
-        east, north = columns.pop(f"{start}easting"), columns.pop(f"{start}northing")
-        lon, lat = columns[f"{start}lon"], columns[f"{start}lat"]
+        east, north = numbers[f"{start}easting"], numbers[f"{start}northing"]
+        lon, lat = numbers[f"{start}lon"], numbers[f"{start}lat"]
         wanted = np.isnan(lon + lat) & ~np.isnan(east + north)
         if not wanted.any():
             continue
@@ -192,41 +222,32 @@ def to_degrees(easting: FloatArray, northing: FloatArray, epsg: int) -> tuple[An
     return np.where(unknown, np.nan, lon), np.where(unknown, np.nan, lat)
 
 
-def _named(columns: dict[str, Any], table: RawRecords, settings: LogSettings) -> None:
-    """Kinds in lower case, and what a unit's name tells where the log does not say it."""
-    names, unit = settings.units, columns["unit"].tolist()
-    kinds = {name: names.kind_of(name) for name in set(unit)}
-    homes = {name: names.station_of(name) for name in set(unit)}
-    for field, told in (("kind", kinds), ("station", homes)):
-        given = columns[field].tolist()
-        columns[field] = np.array(
-            [own or told[name] for own, name in zip(given, unit, strict=True)], str
-        )
-    columns["kind"] = np.char.lower(columns["kind"])
-
-
-def _placed(columns: dict[str, Any], book: DepotBook | None, limit_m: float) -> Counter[str]:
-    """Where each unit started; gives the stations that the table does not have."""
-    lon, lat = columns.pop("start_lon"), columns.pop("start_lat")
-    own = ~np.isnan(lon + lat)
-    from_lon, from_lat = np.where(own, lon, np.nan), np.where(own, lat, np.nan)
-    station, strangers = columns["station"].astype(object), Counter[str]()
-    from_road = own.copy()
+def _kinds_and_starts(
+    table: Table, columns: dict[str, Any], book: DepotBook | None, settings: LogSettings
+) -> Counter[str]:
+    """Kinds, stations and starts of units; gives the stations that the book does not have."""
+    units, strangers = table.texts["unit"], Counter[str]()
+    told = {unit: settings.units.of(unit) for unit in set(units)}
+    pairs = zip(table.texts["kind"], table.texts["station"], units, strict=True)
+    own = [(kind or told[unit][0], station or told[unit][1]) for kind, station, unit in pairs]
+    columns["kind"] = np.char.lower(np.array([kind for kind, _ in own], str))
+    station = np.array([station for _, station in own], object)
+    lon, lat = table.numbers["start_lon"], table.numbers["start_lat"]
+    known_place = ~np.isnan(lon + lat)
+    from_lon, from_lat = (np.where(known_place, axis, np.nan) for axis in (lon, lat))
+    from_road = known_place
     if book is not None:
-        index = np.array([book.index(name) for name in station], np.int64)
-        for at in np.flatnonzero(own & (np.abs(lon) <= 180) & (np.abs(lat) <= 90)).tolist():
-            far_m = great_circle_m(lon[at], lat[at], book.lon, book.lat)
-            nearest = int(far_m.argmin()) if index[at] == UNKNOWN else int(index[at])
-            if far_m[nearest] <= limit_m:
-                from_road[at], index[at] = False, nearest
+        index, from_road = book.starts(station.tolist(), lon, lat, settings.depots.limit_m)
         known = index != UNKNOWN
-        station[known] = np.array(book.names, object)[index[known]]
         strangers.update(name for name in station[~known] if name)
-        at_station = known & ~own
+        station[known] = np.array(book.names, object)[index[known]]
+        at_station = known & ~known_place
         from_lon[at_station] = book.lon[index[at_station]]
         from_lat[at_station] = book.lat[index[at_station]]
-    columns |= {"station": station.astype(str), "from_lon": from_lon, "from_lat": from_lat}
-    columns["from_road"] = from_road
+    columns |= {
+        "station": station.astype(str), "from_lon": from_lon, "from_lat": from_lat,
+        "from_road": from_road,
+    }  # fmt: skip
     return strangers
 
 
@@ -234,50 +255,35 @@ def _placed(columns: dict[str, Any], book: DepotBook | None, limit_m: float) -> 
 
 
 def _check(
-    columns: dict[str, Any], settings: LogSettings, book: DepotBook | None, reasons: Reasons
+    table: Table, columns: dict[str, Any], settings: LogSettings, book: DepotBook | None
 ) -> None:
     """Add the reasons of rows that cannot be right."""
-    unread = {(row, text.partition(" ")[0]) for row, texts in reasons.items() for text in texts}
-
-    def add(bad: BoolArray, text: str, name: str = "") -> None:
-        for row in np.flatnonzero(bad).tolist():
-            if not name or (row, name) not in unread:
-                reasons[row].append(text)
-
-    add(columns["incident"] == "", "incident is missing")
-    for name, limit in (("lon", 180), ("lat", 90), ("from_lon", 180), ("from_lat", 90)):
-        swapped = "; are latitude and longitude swapped?" if limit == 90 else ""
-        say = f"{name} is not within ±{limit} degrees{swapped}"
-        add(np.abs(columns[name]) > limit, say, name)
-    unknown = [np.isnat(columns[name]) for name in STAMPS]
-    for row in np.flatnonzero(np.all(unknown, axis=0)).tolist():
-        if not reasons.get(row):
-            reasons[row].append("has no time")
+    reasons = table.reasons
+    reasons.add(columns["incident"] == "", "incident is missing")
+    table.check_degrees("lon", "lat", "start_lon", "start_lat")
+    no_time = np.all([np.isnat(columns[name]) for name in STAMPS], axis=0)
+    reasons.add(no_time & reasons.without(len(table)), "has no time")
     for name in STAMPS:
-        far = (columns[name] < EARLIEST) | (columns[name] > LATEST)
-        add(far, f"{name} is not between 1970 and 2100")
+        table.check_year(name, columns[name])
     if settings.depots.only and book is not None:
         wanted = [book.names[book.index(name)] for name in settings.depots.only]
-        add(~np.isin(columns["station"], wanted), "of a station that depots.only leaves out")
-    seen: set[tuple[str, str]] = set()
-    for row, key in enumerate(zip(columns["incident"], columns["unit"], strict=True)):
-        if key[1] and row not in reasons:
-            if key in seen:
-                reasons[row].append("the same call and unit as in an earlier row")
-            seen.add(key)
+        others = ~np.isin(columns["station"], wanted)
+        reasons.add(others, "of a station that depots.only leaves out")
+    again = table.repeated("incident", "unit", reasons.without(len(table)))
+    reasons.add(again, "the same call and unit as in an earlier row")
 
 
 def _remarks(columns: Mapping[str, Any], faster_than_kmh: float) -> Any:
     """What the times of each row say against it, an index into REMARKS."""
     sent, left, there = (columns[name] for name in ("dispatched", "en_route", "on_scene"))
-    turnout, drive, response = seconds(sent, left), seconds(left, there), seconds(sent, there)
+    drive, response = seconds_between(left, there), seconds_between(sent, there)
     lasted = np.where(np.isnan(drive), response, drive)
     far_m = great_circle_m(columns["from_lon"], columns["from_lat"], columns["lon"], columns["lat"])
     limit_s = 3.6 * far_m / faster_than_kmh
     remark = np.zeros(lasted.size, np.uint8)
     remark[~columns["from_road"] & ((lasted < limit_s) | (lasted == 0))] = REMARKS.index(TOO_SHORT)
     remark[(drive < 0) | (response < 0)] = REMARKS.index(NEGATIVE_DRIVE)
-    remark[turnout < 0] = REMARKS.index(NEGATIVE_TURNOUT)
+    remark[seconds_between(sent, left) < 0] = REMARKS.index(NEGATIVE_TURNOUT)
     return remark
 
 

@@ -1,44 +1,48 @@
 """What units did at past calls: sent, left, arrived, cleared, cancelled; a row a unit on a call."""
 
 import os
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, date, datetime
 from functools import cached_property
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from ideal_dispatch.archive import ArchiveKind
-from ideal_dispatch.arrays import BoolArray, FloatArray, IntArray, first_where
+from ideal_dispatch.arrays import BoolArray, FloatArray, IntArray, first_where, read_only
+from ideal_dispatch.context import ContextEncoding
 from ideal_dispatch.context.calendar import Calendar, zone
-from ideal_dispatch.context.weather import WeatherProvider
+from ideal_dispatch.context.weather import WeatherProvider, source_counts
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.frames import DataFrame, frame
 from ideal_dispatch.network import RoadNetwork
-from ideal_dispatch.records.agency import Agency
-from ideal_dispatch.records.response_columns import (
-    PLACES,
-    STAMPS,
-    TEXTS,
-    column,
-    kept,
-    plain,
-    seconds,
-)
+from ideal_dispatch.network.geodesy import great_circle_m
+from ideal_dispatch.ranges import POSITIVE, ZERO_OR_MORE
+from ideal_dispatch.records.agency import Agency, WeatherSettings
+from ideal_dispatch.records.past_weather import readings
+from ideal_dispatch.records.places import junctions
 from ideal_dispatch.records.schema import Times
-from ideal_dispatch.records.trips import Trips
+from ideal_dispatch.records.trips import RESPONSE, TARGETS, Trips
+from ideal_dispatch.records.trips import STAMPS as BY_STAMPS
 
 if TYPE_CHECKING:
-    from ideal_dispatch.records.races import Races
     from ideal_dispatch.records.raw_records import FileOrFrame
     from ideal_dispatch.records.response_log import LogSettings
 
 KIND = ArchiveKind(
     "ideal-dispatch responses", 1, "responses file", "make one with `ideal records responses`"
 )
+STAMPS = ("received", "dispatched", "en_route", "on_scene", "cleared", "cancelled")
+TEXTS = ("incident", "unit", "kind", "station", "call_kind", "district")
+_PLACES = ("lon", "lat", "from_lon", "from_lat")
+_NUMBERS: Mapping[str, npt.DTypeLike] = {
+    **dict.fromkeys(_PLACES, np.float64), "from_road": np.bool_, "remark": np.uint8,
+    "attending": np.int32, "row": np.int64,
+}  # fmt: skip
 NEGATIVE_TURNOUT = "turnout is negative"
 NEGATIVE_DRIVE = "on scene before it left or was sent"
 TOO_SHORT = "drive is impossibly short from its station: it may have started on the road"
@@ -48,9 +52,18 @@ REMARKS = ("", NEGATIVE_TURNOUT, NEGATIVE_DRIVE, TOO_SHORT)
 SNAP_M = 100.0
 """How far the ends of a response may lie from a road."""
 
+APART = "two units or more, but not sent together"
+ONE_START = "the units started at the same place, or it is not known where"
+MANY = "more than two units sent together"
+NEVER = "a unit never arrived (not observed, not lost)"
+IMPOSSIBLE = "a unit was on scene before it was sent"
+OTHERS = "the log says that another number of units attended"
+_SAME_M = 100.0  # nearer starts are one place
+
 Strings = npt.NDArray[np.str_]
 Day: TypeAlias = str | date | np.datetime64
 """A day of the city's calendar, such as "2023-05-01"."""
+_Array = TypeVar("_Array", bound=npt.NDArray[Any])
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +130,17 @@ class Responses:
         zone(self.time_zone)
         n = np.size(self.incident)
         for name in COLUMNS:
-            object.__setattr__(self, name, column(name, getattr(self, name), n))
+            values = getattr(self, name)
+            if name in _NUMBERS:
+                values = read_only(values, _NUMBERS[name], (n,), name)
+            else:
+                try:
+                    values = _kept(np.array(values, "M8[s]" if name in STAMPS else str))
+                except ValueError:
+                    raise InputError(f"{name}: values must be times") from None
+                if values.shape != (n,):
+                    raise InputError(f"{name}: expected {n} values, got {values.size}")
+            object.__setattr__(self, name, values)
         object.__setattr__(self, "provenance", MappingProxyType(dict(self.provenance)))
         checks: tuple[tuple[str, Any], ...] = (
             ("has no incident", self.incident == ""),
@@ -136,7 +159,7 @@ class Responses:
         n = np.size(np.asarray(incident))
         usual: dict[str, Any] = dict.fromkeys(TEXTS, np.full(n, ""))
         usual |= dict.fromkeys(STAMPS, np.full(n, "NaT", "M8[s]"))
-        usual |= dict.fromkeys(PLACES, np.full(n, np.nan))
+        usual |= dict.fromkeys(_PLACES, np.full(n, np.nan))
         usual |= {"from_road": np.zeros(n, bool), "remark": np.zeros(n, np.uint8)}
         usual |= {"attending": np.zeros(n, np.int32), "row": np.arange(n), "incident": incident}
         return cls(**usual | columns).in_order()
@@ -190,7 +213,12 @@ class Responses:
         return (self[row] for row in range(len(self)))
 
     def __getitem__(self, row: int) -> Response:
-        values = {name: plain(getattr(self, name)[row]) for name in COLUMNS}
+        values = {name: getattr(self, name)[row].item() for name in COLUMNS}
+        for name, value in values.items():
+            if isinstance(value, datetime):
+                values[name] = value.replace(tzinfo=UTC)
+            elif value != value:  # NaN
+                values[name] = None
         return Response(**values | {"remark": REMARKS[values["remark"]]})
 
     # --- what follows from the columns ------------------------------------------------
@@ -198,7 +226,7 @@ class Responses:
     @cached_property
     def calls(self) -> npt.NDArray[np.intp]:
         """The call of each row as a number; rows of one call have the same."""
-        return kept(np.unique(self.incident, return_inverse=True)[1])
+        return _kept(np.unique(self.incident, return_inverse=True)[1])
 
     @cached_property
     def at(self) -> Times:
@@ -206,26 +234,26 @@ class Responses:
         found = self.received
         for name in STAMPS[1:]:
             found = np.where(np.isnat(found), getattr(self, name), found)
-        return kept(found)
+        return _kept(found)
 
     @cached_property
     def turnout_s(self) -> FloatArray:
         """Seconds from dispatch to leaving, NaN where one is not known."""
-        return seconds(self.dispatched, self.en_route)
+        return seconds_between(self.dispatched, self.en_route)
 
     @cached_property
     def drive_s(self) -> FloatArray:
         """Seconds from leaving to arrival, NaN where one is not known."""
-        return seconds(self.en_route, self.on_scene)
+        return seconds_between(self.en_route, self.on_scene)
 
     @cached_property
     def response_s(self) -> FloatArray:
         """Seconds from dispatch to arrival, NaN where one is not known."""
-        return seconds(self.dispatched, self.on_scene)
+        return seconds_between(self.dispatched, self.on_scene)
 
     @cached_property
     def arrived(self) -> BoolArray:
-        return kept(~np.isnat(self.on_scene))
+        return _kept(~np.isnat(self.on_scene))
 
     @cached_property
     def recalled(self) -> BoolArray:
@@ -234,13 +262,13 @@ class Responses:
         another[self.calls[self.arrived]] = True
         ended = ~np.isnat(self.cleared) | another[self.calls]
         sent = ~np.isnat(self.dispatched) | ~np.isnat(self.en_route)
-        return kept(~self.arrived & (~np.isnat(self.cancelled) | (sent & ended)))
+        return _kept(~self.arrived & (~np.isnat(self.cancelled) | (sent & ended)))
 
     @cached_property
     def held_s(self) -> FloatArray:
         """Seconds from dispatch until a recalled unit was free again, NaN where not known."""
         free = np.where(np.isnat(self.cancelled), self.cleared, self.cancelled)
-        return kept(np.where(self.recalled, seconds(self.dispatched, free), np.nan))
+        return _kept(np.where(self.recalled, seconds_between(self.dispatched, free), np.nan))
 
     @cached_property
     def local(self) -> Times:
@@ -250,22 +278,22 @@ class Responses:
         there = zone(self.time_zone)
         moments = (datetime.fromtimestamp(900 * int(start), UTC) for start in starts)
         offsets = [moment.astimezone(there).utcoffset() for moment in moments]
-        return kept(self.at + np.array(offsets, "m8[s]")[index])
+        return _kept(self.at + np.array(offsets, "m8[s]")[index])
 
     @cached_property
     def date(self) -> Times:
         """The city's day of each row."""
-        return kept(self.local.astype("M8[D]"))
+        return _kept(self.local.astype("M8[D]"))
 
     @cached_property
     def hour(self) -> IntArray:
         """The hour of the day there, 0 to 23."""
-        return kept(((self.local - self.date) // np.timedelta64(1, "h")).astype(np.int32))
+        return _kept(((self.local - self.date) // np.timedelta64(1, "h")).astype(np.int32))
 
     @cached_property
     def weekday(self) -> IntArray:
         """The day of the week there, Monday being 0."""
-        return kept(((self.date.astype(np.int64) + 3) % 7).astype(np.int32))
+        return _kept(((self.date.astype(np.int64) + 3) % 7).astype(np.int32))
 
     @property
     def calendar(self) -> Calendar:
@@ -305,17 +333,63 @@ class Responses:
         limit_m: float = SNAP_M,
         calendar: Calendar | None = None,
         weather: WeatherProvider | None = None,
+        rules: WeatherSettings = WeatherSettings(),  # noqa: B008 -- it is frozen
     ) -> tuple[Trips, IntArray]:
         """The arrivals as trips that a model learns from, and the row of each.
 
         A trip starts at the junction nearest to where the unit started. Its time is the drive, or
         the whole response where the time of leaving is not known; ``target`` says which. Rows with
         a remark, or with an end farther than ``limit_m`` from a road (or twice that from a
-        junction), are left out and counted in the trips' ``provenance["left_out"]``.
+        junction), are left out and counted in the trips' ``provenance["left_out"]``. ``rules``
+        say what stands in for unknown weather.
         """
-        from ideal_dispatch.records.response_trips import trips_of
-
-        return trips_of(self, network, limit_m, calendar, weather)
+        POSITIVE.check(limit_m, "limit_m")
+        calendar, usable = calendar or self.calendar, np.ones(len(self), bool)
+        stamped = ~np.isnan(self.drive_s)
+        took_s = np.where(stamped, self.drive_s, self.response_s)
+        origin = junctions(self.from_lon, self.from_lat, network, limit_m)
+        destination = junctions(self.lon, self.lat, network, limit_m)
+        left_out: dict[str, int] = {}
+        for why, rows in {
+            "never on scene": ~self.arrived,
+            "has a remark: its times are not those of a drive from there": self.remark > 0,
+            "its stamps give no travel time": ~(took_s > 0),
+            "start is not known": np.isnan(self.from_lon + self.from_lat),
+            f"start is farther than {limit_m:g} m from a road": origin < 0,
+            "scene is not known": np.isnan(self.lon + self.lat),
+            f"scene is farther than {limit_m:g} m from a road": destination < 0,
+            "starts and ends at one junction": origin == destination,
+        }.items():
+            if (usable & rows).any():
+                left_out[why] = int((usable & rows).sum())
+            usable &= ~rows
+        kept = np.flatnonzero(usable).astype(np.int32)
+        moments = [at.replace(tzinfo=UTC) for at in self.at[kept].tolist()]
+        known, notes = readings(weather, rules, moments, self.lon[kept], self.lat[kept])
+        contexts = [calendar.context(at, w) for at, w in zip(moments, known, strict=True)]
+        encoding = ContextEncoding()
+        target = np.where(stamped[kept], TARGETS.index(BY_STAMPS), TARGETS.index(RESPONSE))
+        said = ("source", "source_checksum", "agency")
+        trips = Trips(
+            origin=origin[kept],
+            destination=destination[kept],
+            observed_s=took_s[kept],
+            contexts=encoding.encode(contexts),
+            encoding=encoding,
+            at=self.at[kept],
+            target=target.astype(np.uint8),
+            row=self.row[kept],
+            network_checksum=network.checksum,
+            provenance={
+                **{key: self.provenance[key] for key in said if key in self.provenance},
+                "time_zone": self.time_zone,
+                "weather": source_counts(known),
+                "responses": len(self),
+                "left_out": left_out,
+                "notes": notes,
+            },
+        )
+        return trips, kept
 
     @property
     def alike(self) -> tuple[str, ...]:
@@ -324,14 +398,63 @@ class Responses:
         return tuple(kind for kind in named if (self.kind == kind).any())
 
     def races(self, together_s: float = 5.0, kinds: Sequence[str] | None = None) -> "Races":
-        """Two units sent to one call at once from different places, both on scene.
+        """The clean races: exactly two units, dispatched within ``together_s`` of each other.
 
-        ``kinds`` are kinds of units that race each other; as the mapping names them unless given.
-        See :func:`ideal_dispatch.records.races.find_races`.
+        Units of one kind race each other. ``kinds`` are kinds that count as one, such as
+        ("ambulance", "medic"), and then only units of these race; as the mapping names them
+        unless given. A call is no race where the two started at the same place, one of them never
+        arrived, more were sent with them, or the log says that another number attended; such
+        calls are counted.
         """
-        from ideal_dispatch.records.races import find_races
+        ZERO_OR_MORE.check(together_s, "together_s")
+        kinds = self.alike if kinds is None else kinds
+        kind, sent = np.unique(self.kind, return_inverse=True)[1], ~np.isnat(self.dispatched)
+        if kinds:
+            known = sorted(set(self.kind.tolist()) - {""})
+            unknown = set(kinds) - set(known)
+            if unknown:
+                raise InputError(
+                    f"kinds: no unit is of kind {min(unknown)!r}; the log has "
+                    f"{', '.join(known) or 'none'}"
+                )
+            kind, sent = np.zeros(len(self), np.int64), sent & np.isin(self.kind, kinds)
+        rows = np.flatnonzero(sent)
+        order = rows[np.lexsort((self.dispatched[rows], kind[rows], self.calls[rows]))]
+        keys = np.column_stack([self.calls[order], kind[order]])
+        starts = np.flatnonzero(np.any(np.diff(keys, axis=0, prepend=-1), axis=1))
+        found: list[list[int]] = []
+        left_out: Counter[str] = Counter()
+        for group in np.split(order, starts[1:]):
+            if group.size > 1:
+                gap_s = seconds_between(self.dispatched[group[0]], self.dispatched[group])
+                pair = group[gap_s <= together_s]
+                why = self._no_race(pair)
+                if why:
+                    left_out[why] += 1
+                else:
+                    found.append(sorted(pair.tolist(), key=self._identity))
+        return Races(self, np.array(sorted(found), np.int64).reshape(-1, 2), left_out, together_s)
 
-        return find_races(self, together_s, self.alike if kinds is None else kinds)
+    def _no_race(self, sent: npt.NDArray[np.intp]) -> str:
+        """Why units sent together are no race; "" where they are one."""
+        if sent.size != 2:
+            return APART if sent.size < 2 else MANY
+        if set(self.attending[sent].tolist()) - {0, 2}:
+            return OTHERS
+        if not self.arrived[sent].all():
+            return NEVER
+        if (self.response_s[sent] < 0).any():
+            return IMPOSSIBLE
+        lon, lat, (a, b) = self.from_lon[sent], self.from_lat[sent], self.station[sent].tolist()
+        apart = bool(a and b and a != b)
+        if not np.isnan(lon + lat).any():
+            apart = bool(great_circle_m(lon[:1], lat[:1], lon[1:], lat[1:])[0] >= _SAME_M)
+        return "" if apart else ONE_START
+
+    def _identity(self, row: int) -> tuple[str, str, float, float]:
+        """What is known of a unit at the call."""
+        place = float(self.from_lon[row]), float(self.from_lat[row])
+        return str(self.station[row]), str(self.unit[row]), *place
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write one file that :meth:`load` turns into equal responses."""
@@ -355,6 +478,64 @@ class Responses:
 
 
 COLUMNS = tuple(column.name for column in fields(Response))
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Races:
+    """Races among responses, two candidates each.
+
+    ``rows`` has the two rows of ``responses`` that race, a line each, ordered by station, unit and
+    start: by what was known at the call, never by arrival. ``left_out`` counts the calls with
+    two units or more that are no race, by reason.
+    """
+
+    responses: Responses
+    rows: npt.NDArray[np.int64]
+    left_out: Mapping[str, int] = field(default_factory=dict)
+    together_s: float = 5.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "rows", read_only(self.rows, np.int64, (None, 2), "rows"))
+        object.__setattr__(self, "left_out", MappingProxyType(dict(self.left_out)))
+        if self.rows.size and not 0 <= self.rows.min() <= self.rows.max() < len(self.responses):
+            raise InputError("rows: a race names a row that the responses do not have")
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __repr__(self) -> str:
+        return f"Races({len(self):,} races)"
+
+    @property
+    def response_s(self) -> FloatArray:
+        """Seconds from dispatch to arrival of both candidates, a line a race."""
+        return self.responses.response_s[self.rows]
+
+    @property
+    def at(self) -> Times:
+        """When the calls came in."""
+        return self.responses.at[self.rows[:, 0]]
+
+    @property
+    def date(self) -> Times:
+        """The city's day of the calls."""
+        return self.responses.date[self.rows[:, 0]]
+
+    def select(self, index: npt.ArrayLike) -> "Races":
+        """The races of ``index``, numbers or a mask."""
+        chosen = np.asarray(index)
+        return replace(self, rows=self.rows[chosen if chosen.size else chosen.astype(np.int64)])
+
+
+def seconds_between(start: Times, end: Times) -> FloatArray:
+    """Seconds between two times, NaN where one is not known."""
+    return _kept((end - start) / np.timedelta64(1, "s"))  # NaT becomes NaN
+
+
+def _kept(derived: _Array) -> _Array:
+    """An array that is worked out once, and that nothing may change."""
+    derived.flags.writeable = False
+    return derived
 
 
 def as_day(day: Day) -> np.datetime64:

@@ -1,4 +1,4 @@
-"""The typed table of records: every bad row with every reason.
+"""From cells to values: the table of any agency's file, and every reason against a row.
 
 Without a zone a time is the city's own. An hour that the clock passes twice
 counts as the first, unless that would lie before the call; an hour that it
@@ -12,32 +12,26 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
 import numpy as np
 import numpy.typing as npt
 
 from ideal_dispatch.arrays import BoolArray, FloatArray
-from ideal_dispatch.context.calendar import zone
 from ideal_dispatch.errors import InputError
-from ideal_dispatch.records.agency import Agency, AgencySettings, Input
 from ideal_dispatch.records.raw_records import EXTRA, RawRecords
-from ideal_dispatch.records.reasons import Reasons
 from ideal_dispatch.spreadsheets import number
 
-TIMES = ("call_at", "notified_at", "en_route_at", "on_scene_at", "cpr_at", "cancelled_at")
-NUMBERS = ("lon", "lat", "depot_lon", "depot_lat")
-TEXTS = ("call_id", "unit", "depot", "floor", "district")
 EARLIEST = np.datetime64("1970-01-01", "us")
 LATEST = np.datetime64("2100-01-01", "us")
 
 _SLASHED = re.compile(
-    r"(?P<a>\d{1,2})[/.\-](?P<b>\d{1,2})[/.\-](?P<year>\d{4})"
-    r"[ T]+(?P<hour>\d{1,2}):(?P<minute>\d{2})(:(?P<second>\d{2})(\.\d+)?)?\s*(?P<half>[ap]m)?",
+    r"(\d{1,2})[/.\-](\d{1,2})[/.\-](\d{4})[ T]+(\d{1,2}:\d{2}(?::\d{2})?)(?:\.\d+)?\s*([ap]m)?",
     re.IGNORECASE,
 )
-_CLOCK = re.compile(r"(?P<hour>\d{1,2}):(?P<minute>\d{2})(:(?P<second>\d{2}))?")
+_CLOCK = re.compile(r"(\d{1,2}):(\d{2})(?::(\d{2}))?")
+_WALL = ("%Y-%m-%d %H:%M:%S", "%Y-%m-%d %H:%M")
 _BUILT_IN = (
     "%Y/%m/%d %H:%M:%S", "%Y/%m/%d %H:%M", "%Y%m%d %H:%M:%S",
     "%Y.%m.%d %H:%M:%S", "%d %b %Y %H:%M:%S", "%d %b %Y %H:%M", "%d-%b-%Y %H:%M:%S",
@@ -45,83 +39,107 @@ _BUILT_IN = (
 )  # fmt: skip
 _DIGITS = {14: ("%Y%m%d%H%M%S",), 12: ("%Y%m%d%H%M",)}
 _HALF_DAY = timedelta(hours=12)
+_DETAILS = {
+    r" \(it looks like .*\)$": "",
+    r"road is [\d.,]+ k?m away": "road is too far away",
+    r"has \d+ cells where the header has \d+": "has more or fewer cells than the header",
+    r"^depot .* is not in": "its depot is not in",
+    r"taken apart into cells: .*": "taken apart into cells",
+    r" for [\d]+ to [\d]+, not for \d+": " for other years only",
+}
+"""What differs from row to row in a reason, and what stands for all of them."""
 
 Times = npt.NDArray[np.datetime64]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class RecordTable:
-    """Records in columns: UTC times (NaT where unknown), numbers (NaN), texts.
+class Reasons(defaultdict[int, list[str]]):
+    """Why rows of a table cannot be used, by their position."""
 
-    ``at`` is the time of the context: the call's, or that of the unit's
-    notification where the call's is not known. ``call_to_cpr_s`` is what the
-    agency gives as such. ``extra`` holds further context numbers by name.
-    """
+    def __init__(self) -> None:
+        super().__init__(list)
+
+    def add(self, rows: BoolArray, reason: str, field: str = "") -> None:
+        """Say it of these rows, except where the ``field`` could not even be read."""
+        for row in np.flatnonzero(rows).tolist():
+            if not field or not any(text.startswith(f"{field} ") for text in self.get(row, ())):
+                self[row].append(reason)
+
+    def without(self, count: int) -> BoolArray:
+        """Which of ``count`` rows have none."""
+        good = np.ones(count, bool)
+        good[list(self)] = False
+        return good
+
+
+def general(reason: str) -> str:
+    """A reason without what differs from row to row."""
+    for pattern, words in _DETAILS.items():
+        reason = re.sub(pattern, words, reason)
+    return reason
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Table:
+    """Rows as values: UTC times (NaT unknown), numbers (NaN), texts; and reasons against some."""
 
     row: npt.NDArray[np.int64]
     times: Mapping[str, Times]
     numbers: Mapping[str, FloatArray]
     texts: Mapping[str, Sequence[str]]
-    call_to_cpr_s: FloatArray
-    extra: Mapping[str, FloatArray]
+    reasons: Reasons
 
     def __len__(self) -> int:
         return int(self.row.size)
-
-    @property
-    def at(self) -> Times:
-        call = self.times["call_at"]
-        return np.where(np.isnat(call), self.times["notified_at"], call)
 
     def seconds(self, start: str, end: str) -> FloatArray:
         """Seconds between two stamps, NaN where one is unknown."""
         return (self.times[end] - self.times[start]) / np.timedelta64(1, "s")  # NaT becomes NaN
 
+    def check_degrees(self, *names: str) -> None:
+        """Longitudes and latitudes that are none have a reason."""
+        for name in names:
+            limit, ask = (
+                (90, "; are latitude and longitude swapped?") if "lat" in name else (180, "")
+            )
+            reason = f"{name} is not within ±{limit} degrees{ask}"
+            self.reasons.add(np.abs(self.numbers[name]) > limit, reason, name)
 
-def typed(raw: RawRecords, settings: AgencySettings) -> tuple[RecordTable, Reasons]:
-    """The cells as values, and every reason why a row cannot be used.
+    def check_year(self, name: str, at: Times) -> None:
+        """Times of another age have a reason."""
+        self.reasons.add((at < EARLIEST) | (at > LATEST), f"{name} is not between 1970 and 2100")
 
-    Reasons never quote a cell: what it says might be personal, where a column
-    is not what its name says.
-    """
-    reasons: Reasons = defaultdict(list)
-    empty = [""] * len(raw.row)
-
-    def numbers(field: str) -> FloatArray:
-        return read_numbers(raw.cells.get(field, empty), field, raw.decimal, reasons)
-
-    unit_s = {"seconds": 1.0, "minutes": 60.0}[settings.input.interval_unit]
-    table = RecordTable(
-        row=np.array(raw.row, np.int64),
-        times=read_times(
-            {name: raw.cells.get(name, empty) for name in TIMES},
-            time_reader(settings.input, settings.agency),
-            ("call_at", "notified_at"),
-            reasons,
-        ),
-        numbers={name: numbers(name) for name in NUMBERS},
-        texts={name: raw.cells.get(name, empty) for name in TEXTS},
-        call_to_cpr_s=unit_s * numbers("call_to_cpr"),
-        extra={name: numbers(EXTRA + name) for name in settings.extra},
-    )
-    return table, _checked(table, reasons)
+    def repeated(self, call: str, needed: str, usable: BoolArray) -> BoolArray:
+        """Rows whose call and unit an earlier usable row has, where the ``needed`` is not empty."""
+        seen: set[tuple[str, str]] = set()
+        again = np.zeros(len(self), bool)
+        rows = zip(self.texts[call], self.texts["unit"], self.texts[needed], strict=True)
+        for row, (*key, known) in enumerate(rows):
+            if usable[row] and known:
+                again[row] = tuple(key) in seen
+                seen.add((key[0], key[1]))
+        return again
 
 
-def read_times(
-    columns: Mapping[str, Sequence[str]],
+def read_table(
+    raw: RawRecords,
     reader: "TimeReader",
+    *,
     dated: Sequence[str],
-    reasons: Reasons,
-) -> dict[str, Times]:
-    """UTC times of the columns; the date of times of day alone is that of the ``dated`` columns.
+    times: Sequence[str],
+    numbers: Sequence[str],
+    texts: Sequence[str],
+) -> Table:
+    """The cells as values. Reasons never quote a cell: what it says might be personal.
 
-    Of those the last with a time counts, so they come first, the earliest before the others.
+    The date of a time of day alone is that of the ``dated`` columns, of which the last with a
+    time counts; they come first, the earliest before the others.
     """
-    times: dict[str, Times] = {}
-    calls: list[datetime | None] = [None] * len(columns[dated[0]])
-    for name, texts in columns.items():
+    reasons, empty = Reasons(), [""] * len(raw.row)
+    found: dict[str, Times] = {}
+    calls: list[datetime | None] = [None] * len(empty)
+    for name in (*dated, *(name for name in times if name not in dated)):
         moments: list[datetime | None] = []
-        for row, (text, call) in enumerate(zip(texts, calls, strict=True)):
+        for row, (text, call) in enumerate(zip(raw.cells.get(name, empty), calls, strict=True)):
             moments.append(None)
             alone = ":" in text and len(text) <= 8
             if not text or (alone and call is None and name != dated[0]):
@@ -133,48 +151,20 @@ def read_times(
         if name in dated:
             calls = [moment or call for call, moment in zip(calls, moments, strict=True)]
         plain = [None if moment is None else moment.replace(tzinfo=None) for moment in moments]
-        times[name] = np.array(plain, "M8[us]")
-    return times
-
-
-def read_numbers(cells: Sequence[str], field: str, decimal: str, reasons: Reasons) -> FloatArray:
-    """The numbers of a column, NaN where it has none; what is no number has a reason."""
-    values = np.full(len(cells), np.nan)
-    for row, text in enumerate(cells):
-        if not text:
-            continue
-        with suppress(ValueError):
-            values[row] = number(text, decimal)
-        if not math.isfinite(values[row]):
-            values[row] = np.nan
-            what = "finite number" if decimal == "." else "finite number with a decimal comma"
-            name = field.removeprefix(EXTRA)
-            reasons[row].append(f"{name} is not a {what} (it looks like {shape(text)!r})")
-    return values
-
-
-def _checked(table: RecordTable, reasons: Reasons) -> Reasons:
-    """``reasons`` and those of values that cannot be right, by position; every one of a row."""
-    unread = {(row, text.partition(" ")[0]) for row, texts in reasons.items() for text in texts}
-
-    def add(name: str, bad: BoolArray, text: str) -> None:
-        for row in np.flatnonzero(bad).tolist():
-            if (row, name) not in unread:
-                reasons[row].append(text)
-
-    for name, limit in (("lon", 180), ("lat", 90), ("depot_lon", 180), ("depot_lat", 90)):
-        values = table.numbers[name]
-        if not name.startswith("depot"):
-            add(name, np.isnan(values), f"{name} is missing")
-        swapped = "; are latitude and longitude swapped?" if limit == 90 else ""
-        add(name, np.abs(values) > limit, f"{name} is not within ±{limit} degrees{swapped}")
-    add("call_at", np.isnat(table.at), "call_at is missing")
-    far = (table.at < EARLIEST) | (table.at > LATEST)
-    add("call_at", far, "call_at is not between 1970 and 2100")
-    placed = ~np.isnan(table.numbers["depot_lon"] + table.numbers["depot_lat"])
-    named = np.array([bool(text) for text in table.texts["depot"]], bool)
-    add("depot", ~(placed | named), "names no depot, neither by name nor by place")
-    return defaultdict(list, sorted(reasons.items()))
+        found[name] = np.array(plain, "M8[us]")
+    what = "finite number" if raw.decimal == "." else "finite number with a decimal comma"
+    values = {name: np.full(len(empty), np.nan) for name in numbers}
+    for name, column in values.items():
+        for row, text in enumerate(raw.cells.get(name, empty)):
+            if text:
+                with suppress(ValueError):
+                    column[row] = number(text, raw.decimal)
+                if not math.isfinite(column[row]):
+                    column[row] = np.nan
+                    field = name.removeprefix(EXTRA)
+                    reasons[row].append(f"{field} is not a {what} (it looks like {shape(text)!r})")
+    words = {name: [text.strip() for text in raw.cells.get(name, empty)] for name in texts}
+    return Table(np.array(raw.row, np.int64), found, values, words, reasons)
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,62 +182,19 @@ class TimeReader:
         would otherwise lie half a day or more before it.
         """
         clock = _CLOCK.fullmatch(text)
-        return self._utc(self._of_day(clock, call) if clock else self._wall(text), call)
-
-    def _wall(self, text: str) -> datetime:
-        for form in self.formats:
-            with suppress(ValueError):
-                return datetime.strptime(text, form)
-        found = _SLASHED.fullmatch(text)
-        if found:
-            return self._slashed(found)
-        forms: tuple[str, ...] = ()
-        if text.isdigit():  # exact lengths: strptime takes fewer digits for a field than it should
-            forms = _DIGITS.get(len(text), ())
-        elif ":" in text:
-            forms = _BUILT_IN
-            with suppress(ValueError):
-                return datetime.fromisoformat(text)
-        for form in forms:
-            with suppress(ValueError):
-                return datetime.strptime(text, form)
-        raise InputError(f"is not a known form of a time (it looks like {shape(text)!r})")
-
-    def _of_day(self, clock: re.Match[str], call: datetime | None) -> datetime:
-        if call is None:
+        if clock and call is None:
             raise InputError("is a time of day without a date")
-        local = call.astimezone(self.zone)
-        try:
-            wall = local.replace(
-                tzinfo=None, fold=0, hour=int(clock["hour"]), minute=int(clock["minute"]),
-                second=int(clock["second"] or 0), microsecond=0,
-            )  # fmt: skip
-        except ValueError:
-            raise InputError("is not a time of day") from None
-        if local.replace(tzinfo=None) - wall >= _HALF_DAY:
-            wall += timedelta(days=1)
-        return wall
-
-    def _slashed(self, found: re.Match[str]) -> datetime:
-        first, second = int(found["a"]), int(found["b"])
-        order = self.date_order or ("dmy" if first > 12 else "mdy" if second > 12 else "")
-        if not order and first != second:
-            advice = "set input.date_order to dmy or mdy"
-            raise InputError(f"could be two days, day or month first; {advice}")
-        day, month = (first, second) if order == "dmy" else (second, first)
-        hour, half = int(found["hour"]), (found["half"] or "").lower()
-        try:
-            if half:
-                if not 1 <= hour <= 12:
-                    raise ValueError
-                hour = hour % 12 + (12 if half == "pm" else 0)
-            date = int(found["year"]), month, day
-            return datetime(*date, hour, int(found["minute"]), int(found["second"] or 0))
-        except ValueError:
-            named = {"dmy": ", day first", "mdy": ", month first"}.get(order, "")
-            raise InputError(f"is not a date and time of the calendar{named}") from None
-
-    def _utc(self, moment: datetime, call: datetime | None) -> datetime:
+        if clock and call is not None:
+            local = call.astimezone(self.zone).replace(tzinfo=None)
+            try:
+                hour, minute, second = (int(part or 0) for part in clock.groups())
+                moment = datetime.combine(local, time(hour, minute, second))
+            except ValueError:
+                raise InputError("is not a time of day") from None
+            if local - moment >= _HALF_DAY:
+                moment += timedelta(days=1)
+        else:
+            moment = self._dated(text)
         try:
             if moment.tzinfo is not None:
                 return moment.astimezone(UTC)
@@ -255,16 +202,44 @@ class TimeReader:
             if first.astimezone(self.zone).replace(tzinfo=None) != moment:
                 raise InputError("does not exist: clocks were put forward over it")
             if call is not None and first < call:
-                second = moment.replace(tzinfo=self.zone, fold=1).astimezone(UTC)
-                return second if second >= call else first
+                again = moment.replace(tzinfo=self.zone, fold=1).astimezone(UTC)
+                return again if again >= call else first
             return first
         except OverflowError:
             raise InputError("is outside the calendar") from None
 
+    def _dated(self, text: str) -> datetime:
+        """A time with its date as it is written, with or without a zone."""
+        problem = f"is not a known form of a time (it looks like {shape(text)!r})"
+        forms, slashed = tuple(self.formats), _SLASHED.fullmatch(text)
+        if slashed and not _parsed(text, forms):
+            a, b, year, clock, half = slashed.groups()
+            order = self.date_order or ("dmy" if int(a) > 12 else "mdy" if int(b) > 12 else "")
+            if not order and int(a) != int(b):
+                advice = "set input.date_order to dmy or mdy"
+                raise InputError(f"could be two days, day or month first; {advice}")
+            day, month = (a, b) if order == "dmy" else (b, a)
+            text = f"{year}-{month}-{day} {clock} {half or ''}".rstrip()
+            forms = ("%Y-%m-%d %I:%M:%S %p", "%Y-%m-%d %I:%M %p") if half else _WALL
+            named = {"dmy": ", day first", "mdy": ", month first"}.get(order, "")
+            problem = f"is not a date and time of the calendar{named}"
+        elif text.isdigit():  # exact lengths: strptime takes fewer digits than it should
+            forms += _DIGITS.get(len(text), ())
+        elif ":" in text:
+            with suppress(ValueError):
+                return _parsed(text, forms) or datetime.fromisoformat(text)
+            forms += _BUILT_IN
+        moment = _parsed(text, forms)
+        if moment is None:
+            raise InputError(problem)
+        return moment
 
-def time_reader(asked: Input, agency: Agency) -> TimeReader:
-    """The reader of an agency's times."""
-    return TimeReader(zone(agency.time_zone), asked.date_order, asked.time_formats)
+
+def _parsed(text: str, forms: Sequence[str]) -> datetime | None:
+    for form in forms:
+        with suppress(ValueError):
+            return datetime.strptime(text, form)
+    return None
 
 
 def shape(text: str) -> str:

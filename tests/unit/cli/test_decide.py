@@ -127,7 +127,7 @@ def test_by_region(
     file = tmp_path / "territories.csv"
     for depot in ("D2", "D0"):
         file.write_text(f"node,depot\n65,{depot}\n")
-        with pytest.warns(UserWarning, match="119 of 120 nodes in no territory"):
+        with pytest.warns(UserWarning, match="119 of 120 nodes are in no territory"):
             said = _said(capsys, **told, policy="region", territories_file=file)
         assert said["primary"]["depot"] == depot
         assert said["second"] is None

@@ -10,20 +10,13 @@ import shutil
 import signal
 import subprocess
 import sys
-from datetime import UTC
 from pathlib import Path
 
 import pytest
 
-from ideal_dispatch import RoadNetwork
 from ideal_dispatch.cities import TRAINING_DAYS, harbour_city, harbour_traffic
-from ideal_dispatch.cli.views.demo_story import RecordedDrives
-from ideal_dispatch.context import Weather
-from ideal_dispatch.dispatch import Assignment
 from ideal_dispatch.errors import InputError
-from ideal_dispatch.replay.drive import World, drive
 from tests.unit.cli.test_network_command import ideal
-from tests.unit.dispatch.worlds import moment, world
 
 pytest.importorskip("torch", reason="the train extra is not installed")
 
@@ -44,7 +37,7 @@ def told(folder: Path) -> str:
 
     text = io.StringIO()
     with contextlib.redirect_stdout(text), contextlib.redirect_stderr(io.StringIO()):
-        tell(folder, 7, Scale(records=130, epochs=1, calls_per_day=6, fleet_years=1))
+        tell(folder, 7, Scale(epochs=1, calls_per_day=6, fleet_years=1))
     return text.getvalue()
 
 
@@ -62,7 +55,7 @@ def test_the_story_has_its_chapters_and_ends_with_the_next_command(
     folder, text = demo
     places = [text.index(chapter) for chapter in CHAPTERS]
     assert places == sorted(places)
-    assert re.search(r"130 rows became \d+ trips", " ".join(text.split()))
+    assert re.search(r"1,500 rows became [\d,]+ trips", " ".join(text.split()))
     for name in ("region", "router", "interval", "router-dual", "paper-ideal, dual", "ideal"):
         assert re.search(rf"^{name}\b.* +\d+\.\d+ *$", text, re.M), name
     assert "Why, by policy ideal" in text
@@ -180,7 +173,7 @@ from ideal_dispatch.cli.demo import tell
 from ideal_dispatch.cli.views.demo_story import Scale, Story
 from ideal_dispatch.dispatch.policy_tables import FittedParts
 from ideal_dispatch.dispatch.policy_tables import policies_from
-scale = Scale(records=130, epochs=1, calls_per_day=6)
+scale = Scale(epochs=1, calls_per_day=6)
 """
 
 
@@ -218,29 +211,6 @@ def test_the_story_without_the_packages_to_learn_with(tmp_path: Path) -> None:
     assert "Why, by policy ideal" in text
     assert (tmp_path / "out" / "report" / "report.html").exists()
     assert text.endswith("next: ideal serve\n")
-
-
-def test_records_drive_at_their_time_of_day(grid: RoadNetwork) -> None:
-    recorded, driven = world(grid), []
-    travel_time = RecordedDrives(recorded, lambda: driven.append(1))
-    recorded_at = moment(grid, 7)
-    a_year_later = recorded_at.replace(year=recorded_at.year + 1).astimezone(UTC)
-    path = recorded.quote(0, 65, recorded_at).path
-    truth = drive(recorded, grid, Assignment(0, path), 65, recorded_at, World.EXPERIENCED)
-    assert travel_time(0, 65, a_year_later, Weather()) == truth.total_s
-    assert driven == [1]
-
-
-@pytest.mark.parametrize("hour", [3, 9, 23])
-def test_an_hour_that_was_not_recorded_gives_no_record(hour: int, grid: RoadNetwork) -> None:
-    travel_time = RecordedDrives(world(grid), lambda: pytest.fail("nothing was driven"))
-    at = moment(grid).replace(hour=hour, minute=0)
-    assert travel_time(0, 65, at, Weather()) == 0.0
-
-
-def test_a_drive_that_leaves_the_recorded_time_gives_no_record(grid: RoadNetwork) -> None:
-    travel_time = RecordedDrives(world(grid), lambda: pytest.fail("it did not arrive"))
-    assert travel_time(0, 119, moment(grid, 119.9), Weather()) == 0.0
 
 
 @pytest.mark.slow

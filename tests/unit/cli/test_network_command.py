@@ -1,3 +1,4 @@
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -46,6 +47,25 @@ def test_build_and_info(town: Path) -> None:
     assert "Read from edges.csv + nodes.csv" in info.stdout
     for done in (build, info):
         assert "none known: not in the source" in done.stdout, "forbidden turns"
+
+
+def test_nodes_that_are_dropped_are_said_in_a_line(tmp_path: Path) -> None:
+    places = {1: (7.0, 43.0), 2: (7.01, 43.0), 3: (7.01, 43.01), 4: (7.05, 43.05)}
+    ways = [([1, 2, 3, 1], {}), ([3, 4], {"oneway": "yes"})]
+    elements: list[dict[str, object]] = [
+        {"type": "node", "id": n, "lon": x, "lat": y} for n, (x, y) in places.items()
+    ]
+    elements += [
+        {"type": "way", "id": i, "nodes": nodes, "tags": {"highway": "residential", **tags}}
+        for i, (nodes, tags) in enumerate(ways, 1)
+    ]
+    (tmp_path / "town.json").write_text(json.dumps({"elements": elements}))
+    done = ideal("network", "build", "town.json", "-o", "town.network", cwd=tmp_path)
+    assert "1 of 3 nodes and 6 km of road are dropped" in done.stderr
+    elements[-1]["tags"] = {"highway": "residential"}
+    (tmp_path / "town.json").write_text(json.dumps({"elements": elements}))
+    done = ideal("network", "build", "town.json", "-o", "town.network", "--force", cwd=tmp_path)
+    assert "dropped" not in done.stderr
 
 
 @pytest.mark.parametrize(

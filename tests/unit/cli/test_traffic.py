@@ -25,6 +25,7 @@ from tests.unit.traffic.valhalla_stand_in import ValhallaTown
 
 DEPOTS = "name,lon,lat\nWest,114.0,22.004\nEast,114.011,22.004\n"
 BEGIN = (START + timedelta(minutes=30)).isoformat()
+TOWN = ("--network", "town.network", "--time-zone", "Asia/Hong_Kong", "--country", "HK")
 WHERE = ("--network", "town.network", "--depots", "depots.csv", "--places", "5")
 
 
@@ -66,7 +67,7 @@ def record(output: Path, *arguments: str) -> str:
 
 
 def test_synthetic_days_are_made_and_shown(town: Path, tmp_path: Path) -> None:
-    options = ("simulate", "--network", "town.network", "--days", "2", "--first", "2024-02-29")
+    options = ("simulate", *TOWN, "--days", "2", "--first", "2024-02-29")
     texts = [
         said(*options, "--seed", seed, "-o", str(tmp_path / name))
         for seed, name in (("3", "a.traffic"), ("3", "b.traffic"), ("4", "c.traffic"))
@@ -127,6 +128,7 @@ def test_test_days_of_the_embedded_city_are_not_described(tmp_path: Path) -> Non
 def test_interrupted_sumo_days_go_on(town: Path, tmp_path: Path) -> None:
     """Stopped when the first of two days is done; that day is not simulated again."""
     options = ["simulate", "--engine", "sumo", "--days", "2", "--network", "square.network"]
+    options += [*TOWN[2:]]
     options += ["--workers", "1", "--demand", "1", "-o", str(tmp_path / "square.traffic")]
     program = (
         "import os, signal, sys\n"
@@ -249,7 +251,9 @@ RECORD = ("record", "-o", "x", "--traffic", "town.traffic", *WHERE)
         ((*SIMULATE, "--first", "May"), "--first May: write it as 2023-05-08"),
         ((*SIMULATE, "--time-zone", "Mars/Base"), "Mars/Base"),
         ((*SIMULATE, "--country", "XX"), "XX"),
-        ((*SIMULATE, "--network", "none"), "none: no such file"),
+        ((*SIMULATE, "--network", "none", *TOWN[2:]), "none: no such file"),
+        ((*SIMULATE, *TOWN[:2]), "--network needs --time-zone and --country"),
+        ((*SIMULATE, *TOWN[:4]), "--network needs --time-zone and --country"),
         (("simulate", "-o", "no/x"), "no/x: the folder no does not exist; create it first"),
         (("info", "none.traffic"), "none.traffic: no such file"),
         (("info", "depots.csv"), "depots.csv: not a traffic file; make one with"),
@@ -299,11 +303,10 @@ def test_help_has_examples(command: str) -> None:
 
 def test_hours_are_chosen_and_nonsense_is_one_line(town: Path) -> None:
     text = said(
-        "simulate", "--days", "1", "--hours", "7-8,17-19", "--network", "town.network",
-        "-o", "hours.traffic",
+        "simulate", "--days", "1", "--hours", "7-8,17-19", *TOWN, "-o", "hours.traffic",
     )  # fmt: skip
     assert "07:00–08:00" in text
     assert "17:00–19:00" in text
     for wrong in ("seven", "7", "7-8-9"):
         with pytest.raises(IdealError, match="write them as 6-10,16-20"):
-            said("simulate", "--hours", wrong, "--network", "town.network", "-o", "x.traffic")
+            said("simulate", "--hours", wrong, *TOWN, "-o", "x.traffic")

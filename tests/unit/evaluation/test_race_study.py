@@ -29,8 +29,7 @@ from ideal_dispatch.evaluation.race_study import (
     check_model,
     study_races,
 )
-from ideal_dispatch.records.races import NEVER
-from ideal_dispatch.records.responses import Responses
+from ideal_dispatch.records.responses import NEVER, Responses
 from tests.unit.dispatch.worlds import random_model
 from tests.unit.evaluation.race_logs import SLOWNESS, TURNOUT_S, town_log
 

@@ -12,7 +12,7 @@ from ideal_dispatch.records.floors import parse_floor
         ("23字樓", 23), ("1st floor", 1), ("3rd Flr.", 3), ("Level 5", 5), ("Floor 7", 7),
         ("０３/Ｆ", 3), ("LG", -1), ("LG/F", -1), ("LG2", -2), ("B1", -1), ("B2/F", -2),
         ("地庫", -1), ("-1", -1), ("−2", -2), ("-1/F", -1), ("UG", 1), ("UG2", 2), ("M/F", 1),
-        ("podium", 1), ("P3", 3), ("0", 0),
+        ("podium", 1), ("P3", 3), ("0", 0), ("#08-131", 8), ("#12-4A", 12),
     ],
 )  # fmt: skip
 def test_floors_as_people_write_them(text: str, floor: int) -> None:

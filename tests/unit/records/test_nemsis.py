@@ -3,7 +3,8 @@ from pathlib import Path
 import pytest
 
 from ideal_dispatch.errors import FileFormatError
-from ideal_dispatch.records.raw_records import read_nemsis
+from ideal_dispatch.records.prepare import NEMSIS
+from ideal_dispatch.records.raw_records import RawRecords, read_nemsis
 
 HEAD = (
     '<?xml version="1.0" encoding="UTF-8"?>\n<EMSDataSet xmlns="http://www.nemsis.org" '
@@ -29,14 +30,14 @@ NULLS = """<PatientCareReport UUID="2"><eResponse><eResponse.03>INC-2</eResponse
 TAIL = "</Header></EMSDataSet>"
 
 
-def _file(folder: Path, text: str) -> Path:
+def _read(folder: Path, text: str) -> RawRecords:
     path = folder / "reports.xml"
     path.write_text(text)
-    return path
+    return read_nemsis(path, NEMSIS)
 
 
 def test_reports_and_their_null_values(tmp_path: Path) -> None:
-    records = read_nemsis(_file(tmp_path, HEAD + REPORT + NULLS + TAIL))
+    records = _read(tmp_path, HEAD + REPORT + NULLS + TAIL)
     first, second = (
         {name: column[i] for name, column in records.cells.items() if column[i]} for i in (0, 1)
     )
@@ -57,10 +58,10 @@ def test_reports_and_their_null_values(tmp_path: Path) -> None:
 
 def test_any_namespace_or_none(tmp_path: Path) -> None:
     text = f'<a xmlns:n="urn:x">{REPORT}</a>'
-    assert read_nemsis(_file(tmp_path, text)).cells["depot"] == ["A1"]
+    assert _read(tmp_path, text).cells["depot"] == ["A1"]
     prefixed = text.replace("<e", "<n:e").replace("</e", "</n:e").replace("Patient", "Patient")
     prefixed = prefixed.replace("<PatientCare", "<n:PatientCare").replace("</Pat", "</n:Pat")
-    assert read_nemsis(_file(tmp_path, prefixed)).cells["depot"] == ["A1"]
+    assert _read(tmp_path, prefixed).cells["depot"] == ["A1"]
 
 
 def test_documents_that_attack(tmp_path: Path) -> None:
@@ -68,15 +69,15 @@ def test_documents_that_attack(tmp_path: Path) -> None:
     outside = '<!DOCTYPE x [<!ENTITY a SYSTEM "file:///etc/hostname">]><x>&a;</x>'
     for text in (bomb, outside, "<!DOCTYPE x><x/>"):
         with pytest.raises(FileFormatError, match="holds a document type declaration"):
-            read_nemsis(_file(tmp_path, text))
+            _read(tmp_path, text)
     long = REPORT.replace("INC-1", "9" * 100_000)
-    assert len(read_nemsis(_file(tmp_path, HEAD + long + TAIL)).cells["call_id"][0]) == 200
+    assert len(_read(tmp_path, HEAD + long + TAIL).cells["call_id"][0]) == 200
 
 
 def test_files_that_are_none(tmp_path: Path) -> None:
     for text in (HEAD + REPORT, "", "call_id,lon\n1,2\n"):
         with pytest.raises(FileFormatError, match="not a whole XML file") as caught:
-            read_nemsis(_file(tmp_path, text))
+            _read(tmp_path, text)
         assert "\n" not in str(caught.value)
     with pytest.raises(FileFormatError, match="holds no PatientCareReport; is it NEMSIS"):
-        read_nemsis(_file(tmp_path, "<html/>"))
+        _read(tmp_path, "<html/>")

@@ -13,9 +13,8 @@ import pytest
 
 from ideal_dispatch import RoadNetwork
 from ideal_dispatch.errors import InputError
-from ideal_dispatch.records.data_report import summary, write_outputs
-from ideal_dispatch.records.left_out_rows import write_quarantine
-from tests.unit.records.towns import GOOD, run, settings
+from ideal_dispatch.records.report import trips_facts, write_quarantine, write_trips
+from tests.unit.records.towns import GOOD, HEADER, run, settings
 
 
 def test_the_quarantine_file(tmp_path: Path, grid: RoadNetwork) -> None:
@@ -46,7 +45,7 @@ def test_the_quarantine_file(tmp_path: Path, grid: RoadNetwork) -> None:
 def test_a_report_without_trips(tmp_path: Path, grid: RoadNetwork) -> None:
     own = settings(exclusions={"months": ["2023-01"]})
     prepared = run(tmp_path, grid, GOOD, exclusions={"months": ["2023-01"]})
-    facts = write_outputs(prepared, grid, own, tmp_path)
+    facts = write_trips(prepared, grid, own, tmp_path)
     assert facts["trips"] == 0
     html = (tmp_path / "report.html").read_text()
     assert "the month is excluded (2023-01)" in html
@@ -56,7 +55,7 @@ def test_a_report_without_trips(tmp_path: Path, grid: RoadNetwork) -> None:
 
 def test_the_report_lists_unknown_words(tmp_path: Path, grid: RoadNetwork) -> None:
     prepared = run(tmp_path, grid, "\n".join([GOOD.replace("West Side", "Westside 1")] * 3))
-    facts = write_outputs(prepared, grid, settings(), tmp_path)
+    facts = write_trips(prepared, grid, settings(), tmp_path)
     assert facts["unknown_words"] == [
         {"field": "depot", "word": "Westside 1", "rows": 3, "nearest": "West Side",
          "setting": ["[depots.aliases]", '"Westside 1" = "West Side"']}
@@ -72,7 +71,7 @@ def test_the_report_escapes_what_it_quotes(tmp_path: Path, grid: RoadNetwork) ->
     depots = f"name,lon,lat\n{script},114.0,22.0\n"
     prepared = run(tmp_path, grid, GOOD.replace("West Side", script), depots=depots)
     assert len(prepared.trips) == 1
-    write_outputs(prepared, grid, settings(), tmp_path)
+    write_trips(prepared, grid, settings(), tmp_path)
     html = (tmp_path / "report.html").read_text()
     assert script not in html
     assert "&lt;script&gt;" in html
@@ -81,7 +80,7 @@ def test_the_report_escapes_what_it_quotes(tmp_path: Path, grid: RoadNetwork) ->
 def test_reasons_are_counted_by_kind(tmp_path: Path, grid: RoadNetwork) -> None:
     rows = [GOOD.replace("114.008", place) for place in ("115", "116.5", "abc", "de")]
     rows += [GOOD.replace("West Side", name) for name in ("Here", "There's")]
-    facts = summary(run(tmp_path, grid, "\n".join(rows)), grid, settings())
+    facts = trips_facts(run(tmp_path, grid, "\n".join(rows)), grid, settings())
     assert facts["quarantine_reasons"] == {
         "the nearest road is too far away, beyond the limit of 300 m": 2,
         "lon is not a finite number": 2,
@@ -89,9 +88,27 @@ def test_reasons_are_counted_by_kind(tmp_path: Path, grid: RoadNetwork) -> None:
     }
 
 
-def test_areas_are_districts_or_squares(tmp_path: Path, grid: RoadNetwork) -> None:
-    facts = summary(run(tmp_path, grid, GOOD), grid, settings())
-    assert facts["areas"] == {"0 km east, 0 km north": 1}
+def test_trips_are_counted_by_district(tmp_path: Path, grid: RoadNetwork) -> None:
+    rows = [f"{GOOD},North", f"2{GOOD[1:]},North", f"3{GOOD[1:]},{'x' * 50}"]
+    prepared = run(tmp_path, grid, "\n".join(rows), header=f"{HEADER},district")
+    facts = write_trips(prepared, grid, settings(), tmp_path)
+    assert facts["districts"] == {"North": 2, "(50 characters)": 1}
+
+
+def test_floors_of_one_pattern_are_listed_once(tmp_path: Path, grid: RoadNetwork) -> None:
+    row = "{},2023-01-02 10:00,,,2023-01-02 10:10,A1,114.008,22.004,{}"
+    floors = [*(f"{n}-{n + 1}/F" for n in range(10, 15)), "roof"]
+    prepared = run(tmp_path, grid, "\n".join(row.format(i, text) for i, text in enumerate(floors)))
+    words = trips_facts(prepared, grid, settings())["unknown_words"]
+    assert [(one["word"], one["rows"]) for one in words] == [("99-99/a", 5), ("roof", 1)]
+    assert [one["setting"][1] for one in words] == ['"10-11/F" = ""', '"roof" = ""']
+
+
+def test_no_form_of_a_time_is_made_up(tmp_path: Path, grid: RoadNetwork) -> None:
+    prepared = run(tmp_path, grid, GOOD.replace("2023-01-02 10:00:00", "02.01.23 10h00"))
+    (word,) = trips_facts(prepared, grid, settings())["unknown_words"]
+    assert (word["field"], word["word"]) == ("call_at", "99.99.99 99a99")
+    assert word["setting"] == ["[input]", 'time_formats = [""]']
 
 
 def test_recorded_weather_with_a_mapping(tmp_path: Path, grid: RoadNetwork) -> None:

@@ -12,8 +12,9 @@ from ideal_dispatch.context.encoding import PAPER_COLUMNS
 from ideal_dispatch.errors import FileFormatError, InputError, MissingExtraError
 from ideal_dispatch.records import Trips
 from ideal_dispatch.records.agency import Floors
-from ideal_dispatch.records.left_out_rows import unknown_words
 from ideal_dispatch.records.prepare import prepare_records
+from ideal_dispatch.records.report import unknown_words
+from ideal_dispatch.records.travel_times import at as call_times
 from ideal_dispatch.records.trips import STAMPS, SUBTRACTION, TARGETS
 from tests.unit.records.test_nemsis import HEAD, REPORT, TAIL
 from tests.unit.records.towns import DEPOTS, GOOD, HEADER, run, settings
@@ -48,7 +49,7 @@ def test_a_file_without_a_whole_row(
     tmp_path: Path, grid: RoadNetwork, row: str, broken: int
 ) -> None:
     prepared = run(tmp_path, grid, row)
-    assert (len(prepared.trips), prepared.total) == (0, broken)
+    assert (len(prepared.trips), len(prepared.raw.broken)) == (0, broken)
 
 
 def test_the_papers_subtraction(tmp_path: Path, grid: RoadNetwork) -> None:
@@ -129,6 +130,9 @@ def test_driving_longer_than_the_interval_given(tmp_path: Path, grid: RoadNetwor
         (("2023-01-02 10:05:00", "x"), "on_scene_at is not a known form"),
         (("West Side", "Moon Base"), "depot 'Moon Base' is not in the depots file; add it, or"),
         (("West Side", ""), "names no depot, neither by name nor by place"),
+        (("West Side", "n/a"), "names no depot, neither by name nor by place"),
+        (("114.008", "NULL"), "lon is missing"),
+        (("2023-01-02 10:00:00", "–"), "call_at is missing"),
     ],
 )
 def test_rows_that_are_quarantined(
@@ -137,6 +141,15 @@ def test_rows_that_are_quarantined(
     prepared = run(tmp_path, grid, f"{GOOD.replace(*change)}\n2{GOOD[1:]}")
     assert reason in _reasons(prepared, "quarantined")[2]
     assert prepared.trips.row.tolist() == [3]  # type: ignore[union-attr]
+
+
+def test_stamps_that_say_they_are_missing_are(tmp_path: Path, grid: RoadNetwork) -> None:
+    row = "{},2023-01-02 10:00:00,2023-01-02 10:01:30,2023-01-02 10:05:00,{},A1,114.008,22.004,-"
+    words = ("N/A", "na", "NULL", "none", "-", "--", "—")
+    rows = "\n".join(row.format(i, word) for i, word in enumerate(words))
+    prepared = run(tmp_path, grid, rows)
+    assert prepared.trips.observed_s.tolist() == [210.0] * len(words)
+    assert not prepared.quarantined
 
 
 def test_years_without_a_calendar(tmp_path: Path, grid: RoadNetwork) -> None:
@@ -208,7 +221,7 @@ def test_months_are_of_the_citys_calendar(tmp_path: Path, grid: RoadNetwork) -> 
     row = GOOD.replace("2023-01-02 10", "2023-02-01T00").replace("00:00:00", "00:00:00")
     prepared = run(tmp_path, grid, row, exclusions={"months": ["2023-02"]})
     assert [r.rule for r in prepared.rules if r.applies] == ["month"]
-    assert str(prepared.table.at[0]).startswith("2023-01-31"), "in UTC it is still January"
+    assert str(call_times(prepared.table)[0]).startswith("2023-01-31"), "in UTC it is still January"
 
 
 def test_duplicates_keep_the_first_good_row(tmp_path: Path, grid: RoadNetwork) -> None:
@@ -407,7 +420,7 @@ def test_excel_workbooks(tmp_path: Path, grid: RoadNetwork) -> None:
     midnight = prepare_records(
         tmp_path / "records.xlsx", grid, tmp_path / "depots.xlsx", settings()
     )
-    assert str(midnight.table.at[0]) == "2023-01-01T16:00:00.000000"
+    assert str(call_times(midnight.table)[0]) == "2023-01-01T16:00:00.000000"
     named = settings(input={"sheet": "calls"})
     with pytest.raises(InputError, match=r"no sheet 'calls'; it has 'Sheet1'"):
         prepare_records(tmp_path / "records.xlsx", grid, tmp_path / "depots.xlsx", named)
@@ -438,9 +451,8 @@ def test_data_frames(grid: RoadNetwork) -> None:
     assert prepared.raw.name == "DataFrame"
     assert prepared.raw.checksum == prepare_records(_frame(), grid, depots, own).raw.checksum
     zoned = _frame().assign(call_at=pd.Timestamp("2023-01-02 02:00", tz="UTC"))
-    assert str(prepare_records(zoned, grid, depots, settings()).table.at[0]).startswith(
-        "2023-01-02T02:00"
-    )
+    table = prepare_records(zoned, grid, depots, settings()).table
+    assert str(call_times(table)[0]).startswith("2023-01-02T02:00")
     with pytest.raises(InputError, match="a file or a pandas DataFrame is needed, not list"):
         prepare_records([1], grid, depots, own)
 
@@ -457,28 +469,27 @@ def test_unknown_words_are_counted(tmp_path: Path, grid: RoadNetwork) -> None:
     given: dict[str, Any] = {"preparation": {"seconds": {"A1": 60}}}
     prepared = run(tmp_path, grid, "\n".join(rows), **given)
     words = unknown_words(prepared, Floors())
-    assert [(one.field, one.word, one.rows, one.nearest) for one in words] == [
+    assert [tuple(one.values())[:4] for one in words] == [
         ("floor", "R/F", 4, ""),
         ("call_at", "9999 aaaa 9", 3, ""),
         ("depot", "Medic 9", 2, ""),
         ("depot", "Westside Depot", 1, "West Side"),
     ]
-    assert words[3].setting == ("[depots.aliases]", '"Westside Depot" = "West Side"')
+    assert words[3]["setting"] == ["[depots.aliases]", '"Westside Depot" = "West Side"']
     told: dict[str, Any] = {"floors": {"words": {"r/f": 12}}, "depots_table": {"aliases": {
         "Westside Depot": "West Side", "Medic 9": "A1"}}, **given}  # fmt: skip
     again = run(tmp_path, grid, "\n".join(f"{i}{row[1:]}" for i, row in enumerate(rows)), **told)
     assert len(again.trips) == 8
-    assert [one.field for one in unknown_words(again, Floors(words={"r/f": 12}))] == ["call_at"]
+    assert [one["field"] for one in unknown_words(again, Floors(words={"r/f": 12}))] == ["call_at"]
 
 
 def test_rows_that_cannot_be_taken_apart(tmp_path: Path, grid: RoadNetwork) -> None:
     odd = GOOD.replace("West Side", '"West" Side')
     prepared = run(tmp_path, grid, f"{GOOD},extra\n{odd}\n1,2,3\n\n9{GOOD[1:]}")
-    assert [row for row, _ in prepared.broken] == [2, 3, 4]
-    assert prepared.broken[0][1] == "has 10 cells where the header has 9"
-    assert "cannot be taken apart" in prepared.broken[1][1]
+    assert [row for row, _ in prepared.raw.broken] == [2, 3, 4]
+    assert prepared.raw.broken[0][1] == "has 10 cells where the header has 9"
+    assert "cannot be taken apart" in prepared.raw.broken[1][1]
     assert prepared.trips.row.tolist() == [6]  # type: ignore[union-attr]
-    assert prepared.total == 4
     with pytest.raises(FileFormatError, match="a quotation mark opened in row 2 .line 2. is never"):
         run(tmp_path, grid, f'"{GOOD}\n{GOOD}\n{GOOD}')
 

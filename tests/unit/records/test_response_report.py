@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from ideal_dispatch import Responses, RoadNetwork
-from ideal_dispatch.records.response_report import report_files, summary, write_outputs
+from ideal_dispatch.records.report import report_files, responses_facts, write_responses
 from tests.unit.records import logs
 from tests.unit.records.logs import DAY, PAIR
 
@@ -17,7 +17,7 @@ def _rows() -> str:
 
 
 def test_what_is_counted(tmp_path: Path, grid: RoadNetwork) -> None:
-    facts = summary(logs.read(tmp_path, _rows()), grid)
+    facts = responses_facts(logs.read(tmp_path, _rows()), grid)
     assert (facts["rows"], facts["calls"], facts["responses"], facts["left_out"]) == (4, 3, 3, 1)
     assert facts["reasons"] == {"received is not a known form of a time": 1}
     assert facts["all"]["turnout_s"] == {"rows": 3, "p50": 60.0, "p90": 108.0}
@@ -35,7 +35,7 @@ def test_what_is_counted(tmp_path: Path, grid: RoadNetwork) -> None:
 
 def test_the_files(tmp_path: Path, grid: RoadNetwork) -> None:
     read, path = logs.read(tmp_path, _rows()), tmp_path / "town.responses"
-    facts = write_outputs(read, path, grid)
+    facts = write_responses(read, path, grid)
     page, numbers, left_out = report_files(path)
     assert (page.name, numbers.name, left_out.name) == (
         "town.html", "town.json", "town.left_out.csv"
@@ -44,11 +44,11 @@ def test_the_files(tmp_path: Path, grid: RoadNetwork) -> None:
     assert left_out.read_text().startswith("row,reasons\n5,received is not a known form")
     assert len(Responses.load(path)) == 3
     text = page.read_text()
-    assert text.count("<img ") == 5
+    assert text.count("<img ") == 1
     for word in ("Turnout is from dispatch to leaving", "33.3 %", "West", "<th>recalled</th>"):
         assert word in text
     before = {file: file.read_bytes() for file in (path, page, numbers, left_out)}
-    write_outputs(logs.read(tmp_path, _rows()), path, grid)
+    write_responses(logs.read(tmp_path, _rows()), path, grid)
     assert {file: file.read_bytes() for file in before} == before
 
 
@@ -56,7 +56,7 @@ def test_a_log_of_arrivals_alone_tells_no_recalls(tmp_path: Path) -> None:
     header = "incident,unit,dispatched,response_s"
     rows = "".join(f"{i},A,{DAY}1{i}:00:00,{200 + i}\n" for i in range(5))
     read = logs.read(tmp_path, rows, header, stations=None)
-    facts = write_outputs(read, tmp_path / "x.responses")
+    facts = write_responses(read, tmp_path / "x.responses")
     assert facts["all"]["recalled_share"] is None
     assert facts["all"]["turnout_s"] is None
     page = (tmp_path / "x.html").read_text()
@@ -67,7 +67,7 @@ def test_a_log_of_arrivals_alone_tells_no_recalls(tmp_path: Path) -> None:
 
 
 def test_a_report_without_responses(tmp_path: Path) -> None:
-    facts = write_outputs(logs.read(tmp_path, "1,A1\n"), tmp_path / "x.responses")
+    facts = write_responses(logs.read(tmp_path, "1,A1\n"), tmp_path / "x.responses")
     assert facts["responses"] == 0
     assert facts["first_call"] is None
     assert "has more or fewer cells than the header" in (tmp_path / "x.html").read_text()
@@ -75,13 +75,13 @@ def test_a_report_without_responses(tmp_path: Path) -> None:
 
 def test_rows_with_a_remark_are_not_timed(tmp_path: Path) -> None:
     early = f"4,A1,West,{DAY}10:00:00,{DAY}10:00:30,10:00:00,10:05:00,,,114.005,22.004\n"
-    facts = summary(logs.read(tmp_path, PAIR + early))
+    facts = responses_facts(logs.read(tmp_path, PAIR + early))
     assert facts["all"]["turnout_s"]["rows"] == 2
     assert facts["remarks"]["turnout is negative"] == 1
 
 
 def test_texts_of_the_log_are_escaped(tmp_path: Path) -> None:
     rows = PAIR.replace("West", "<script>alert(1)</script>")
-    write_outputs(logs.read(tmp_path, rows), tmp_path / "x.responses")
+    write_responses(logs.read(tmp_path, rows), tmp_path / "x.responses")
     assert "<script>" not in (tmp_path / "x.html").read_text()
     assert np.isfinite(json.loads((tmp_path / "x.json").read_text())["all"]["response_s"]["p50"])

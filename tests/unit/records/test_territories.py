@@ -8,7 +8,7 @@ import pytest
 from ideal_dispatch import City, Depot, RoadNetwork
 from ideal_dispatch.errors import FileFormatError, InputError
 from ideal_dispatch.network.geodesy import great_circle_m
-from ideal_dispatch.records.territories import CELL_LIMIT_M, read_territories
+from ideal_dispatch.records.territories import CELL_LIMIT_M, region_of
 
 DEPOTS = (Depot("West", 0), Depot("East", 119))
 COLUMN = np.arange(120) % 12
@@ -30,26 +30,23 @@ def geojson(folder: Path, *features: dict[str, Any]) -> Path:
 
 def test_polygons_with_the_name_of_a_depot(grid: RoadNetwork, tmp_path: Path) -> None:
     file = geojson(tmp_path, box(-0.5, 2.5, depot="east"), box(2.5, 11.5, depot="WEST "))
-    found = read_territories(file, grid, DEPOTS)
-    np.testing.assert_array_equal(found.region, np.where(COLUMN <= 2, 1, 0))
-    assert (found.elsewhere, found.overlapping, found.words) == (0, 0, "")
+    np.testing.assert_array_equal(region_of(file, grid, DEPOTS), np.where(COLUMN <= 2, 1, 0))
 
 
 def test_overlaps_and_gaps_are_counted(grid: RoadNetwork, tmp_path: Path) -> None:
     file = geojson(
         tmp_path, box(1.5, 4.5, name="East"), box(3.5, 6.5, name="West"), box(2.5, 3.5, name="East")
     )
-    found = read_territories(file, grid, DEPOTS)
-    assert found.overlapping == 10  # column 4; column 3 is East's twice
-    assert (found.region[COLUMN == 4] == 1).all()
+    with pytest.warns(UserWarning, match="of 120 nodes are in") as told:
+        region = region_of(file, grid, DEPOTS)
+    words = [str(one.message) for one in told]
+    assert words[0].startswith(f"{file}: 70 of 120 nodes are in no territory")
+    assert words[1].startswith(f"{file}: 10 of 120 nodes are in several")  # 3 is East's twice
+    assert (region[COLUMN == 4] == 1).all()
     nearest = np.argmin([grid.distances(grid.free_flow_times_s, one) for one in DEPOTS], axis=0)
     gap = (COLUMN < 2) | (COLUMN > 6)
-    np.testing.assert_array_equal(found.region[gap], nearest[gap])
-    assert found.elsewhere == gap.sum() == 70
-    assert found.words == (
-        f"{file}: 70 of 120 nodes in no territory of a depot here (they take the nearest depot at "
-        "free flow), 10 of 120 nodes in several territories (the first counts)"
-    )
+    np.testing.assert_array_equal(region[gap], nearest[gap])
+    assert gap.sum() == 70
 
 
 def test_depots_that_take_no_part_and_their_other_names(grid: RoadNetwork, tmp_path: Path) -> None:
@@ -58,36 +55,38 @@ def test_depots_that_take_no_part_and_their_other_names(grid: RoadNetwork, tmp_p
     file = geojson(
         tmp_path, box(-0.5, 5.5, code="w1"), box(5.5, 7.5, code="E1"), box(7.5, 11.5, code="F1")
     )
-    found = read_territories(file, grid, DEPOTS, table)
-    assert (found.region[COLUMN <= 5] == 0).all()
-    assert (found.region[(COLUMN > 5) & (COLUMN <= 7)] == 1).all()
-    assert found.elsewhere == 40
+    with pytest.warns(UserWarning, match="40 of 120 nodes are in no territory"):
+        region = region_of(file, grid, DEPOTS, table)
+    assert (region[COLUMN <= 5] == 0).all()
+    assert (region[(COLUMN > 5) & (COLUMN <= 7)] == 1).all()
 
 
 def test_a_table_of_nodes(grid: RoadNetwork, tmp_path: Path) -> None:
     file = tmp_path / "nodes.csv"
     rows = [f"{node},{'East' if node < 60 else 'West'}" for node in range(119)]
     file.write_text("\n".join(["node,depot", *rows, "3,West", "119,"]))
-    found = read_territories(file, grid, DEPOTS)
-    np.testing.assert_array_equal(found.region[:119], np.where(np.arange(119) < 60, 1, 0))
-    assert (found.overlapping, found.elsewhere) == (1, 1)
+    with pytest.warns(UserWarning, match="1 of 120 nodes are in (no|several)") as told:
+        region = region_of(file, grid, DEPOTS)
+    assert len(told) == 2
+    np.testing.assert_array_equal(region[:119], np.where(np.arange(119) < 60, 1, 0))
 
 
 def test_a_table_of_cells(grid: RoadNetwork, tmp_path: Path) -> None:
     file = tmp_path / "cells.csv"
     file.write_text("lon;lat;station\n114,002;22,004;East\n114,009;22,004;West\n113;22;West\n")
-    found = read_territories(file, grid, DEPOTS)
-    np.testing.assert_array_equal(found.region, np.where(COLUMN <= 5, 1, 0))
+    np.testing.assert_array_equal(region_of(file, grid, DEPOTS), np.where(COLUMN <= 5, 1, 0))
     file.write_text("lon,lat,depot\n114.002,22.012,East\n")  # far rows lie beyond the limit
     far = great_circle_m(grid.lon, grid.lat, np.array(114.002), np.array(22.012)) > CELL_LIMIT_M
-    assert read_territories(file, grid, DEPOTS).elsewhere == far.sum() > 0
+    assert far.any()
+    with pytest.warns(UserWarning, match=f"{far.sum()} of 120 nodes are in no territory"):
+        region_of(file, grid, DEPOTS)
 
 
 def test_a_city_of_files_has_them(grid: RoadNetwork, tmp_path: Path) -> None:
     grid.save(tmp_path / "town.network")
     (tmp_path / "depots.csv").write_text("name,lon,lat\nWest,114,22\nEast,114.011,22.009\n")
     file = geojson(tmp_path, box(-0.5, 2.5, depot="East"))
-    with pytest.warns(UserWarning, match="90 of 120 nodes in no territory"):
+    with pytest.warns(UserWarning, match="90 of 120 nodes are in no territory"):
         city = City.from_files(
             tmp_path / "town.network", tmp_path / "depots.csv", time_zone="Asia/Hong_Kong",
             country="HK", territories=file,
@@ -116,7 +115,7 @@ def test_files_that_cannot_be_used(
     grid: RoadNetwork, tmp_path: Path, features: list[dict[str, Any]], message: str
 ) -> None:
     with pytest.raises((InputError, FileFormatError), match=message):
-        read_territories(geojson(tmp_path, *features), grid, DEPOTS)
+        region_of(geojson(tmp_path, *features), grid, DEPOTS)
 
 
 @pytest.mark.parametrize(
@@ -137,4 +136,4 @@ def test_tables_that_cannot_be_used(
     if text is not None:
         (tmp_path / name).write_text(text)
     with pytest.raises((InputError, FileFormatError), match=message):
-        read_territories(tmp_path / name, grid, DEPOTS)
+        region_of(tmp_path / name, grid, DEPOTS)

@@ -1,33 +1,35 @@
 """The chapters of the demo: records, training, replay, one call, a report, the fleet."""
 
-import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
+from shutil import copytree
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ideal_dispatch.cities import TRAINING_DAYS, City, harbour_city, harbour_traffic
-from ideal_dispatch.context import Weather
+from ideal_dispatch.cities import (
+    HARBOUR_RECORDS,
+    TRAINING_DAYS,
+    City,
+    harbour_city,
+    harbour_traffic,
+)
 from ideal_dispatch.dispatch.policy_tables import USUAL, FittedParts, policies_from
-from ideal_dispatch.dispatch.situation import Assignment, Incident, Readiness
+from ideal_dispatch.dispatch.situation import Incident, Readiness
 from ideal_dispatch.evaluation.judged import Judged
 from ideal_dispatch.evaluation.outcomes import Outcomes
 from ideal_dispatch.evaluation.strategies import VOLUMES
 from ideal_dispatch.forecast.response_time import ResponseModel
 from ideal_dispatch.records.agency import AgencySettings
-from ideal_dispatch.records.synthetic.records import RecordsParams, synthesise, write_agency
-from ideal_dispatch.records.synthetic.weather import SyntheticWeather
-from ideal_dispatch.replay.drive import DriveError, World, drive
+from ideal_dispatch.replay.drive import World
 from ideal_dispatch.replay.experiment import Calls, Experiment, Ground
 from ideal_dispatch.replay.fitting import fit_parts, model_folder
 from ideal_dispatch.replay.past import PastDays
 from ideal_dispatch.traffic.quote_log import QuoteLog
-from ideal_dispatch.traffic.replayed_traffic import ReplayedTraffic
 
 if TYPE_CHECKING:
     from ideal_dispatch.dispatch import Answer
@@ -61,8 +63,6 @@ _WITH_SHIPPED_MODEL = _POLICIES | {
 _FLEET_POLICIES = {"always": {"kind": "always"}, "priced C": {"kind": "priced"}}
 _LOADS = (0.3, 0.5, 0.7)
 
-_YEAR, _WEATHER_SEED = 2025, 5  # of the recorded days, so that records and replay share weather
-
 Watch = Callable[[str, float, str], None]
 """Told the current step, the share of it that is done, and a remark."""
 
@@ -71,7 +71,6 @@ Watch = Callable[[str, float, str], None]
 class Scale:
     """How much of everything: what two minutes allow."""
 
-    records: int = 1500
     epochs: int = 6
     calls_per_day: int = 90
     fleet_years: int = 2
@@ -111,42 +110,23 @@ class Story:
 
     def prepare(self) -> "tuple[Trips, dict[str, Any]]":
         """The trips of the agency's records, and the facts of their report."""
-        from ideal_dispatch.records.data_report import write_outputs
         from ideal_dispatch.records.prepare import prepare_records
+        from ideal_dispatch.records.report import write_trips
 
         agency, output = self.folder / "agency", self.folder / "prepared"
         step, network = "preparing records", self.city.network
-        settings = self._write_agency(agency)
         self.watch(step, 0.0, "")
+        copytree(HARBOUR_RECORDS, agency)
+        settings = AgencySettings.load(agency / "agency.toml")
         prepared = prepare_records(
             agency / "records.csv", network, agency / "depots.csv", settings,
             lambda stage: self.watch(step, 0.3, stage),
         )  # fmt: skip
         self.watch(step, 0.6, "writing the report")
         output.mkdir()
-        facts = write_outputs(prepared, network, settings, output)
+        facts = write_trips(prepared, network, settings, output)
         self.watch(step, 1.0, "")
         return prepared.trips, facts
-
-    def _write_agency(self, folder: Path) -> AgencySettings:
-        """Write records of an agency in the city, its drives timed in recorded traffic."""
-        city, count, step = self.city, self.scale.records, "driving past calls"
-        done = itertools.count(1)
-        self.watch(step, 0.0, "")
-        days = self.ground.recording.only(LEARNED)
-        weather = SyntheticWeather.of_year(_YEAR, city.time_zone, _WEATHER_SEED)
-        made = synthesise(
-            city.network, city.depots, city.time_zone, seed=self.seed,
-            params=RecordsParams(count, year=_YEAR),
-            travel_time=RecordedDrives(
-                ReplayedTraffic(days), lambda: self.watch(step, min(next(done) / count, 1.0), "")
-            ),
-            weather=weather, districts=list(city.node_districts),
-        )  # fmt: skip
-        return write_agency(
-            folder, made, weather, city.network, city.depots, name=city.name, country=city.country,
-            weather_name=str(days.provenance["engine"]),
-        )  # fmt: skip
 
     def train(self, trips: "Trips") -> "TrainingRun":
         """The model of the trips, kept where the policies look for it."""
@@ -273,36 +253,3 @@ class Story:
         stem = self.folder / "report" / "figures" / "fleet"
         (picture,) = save_drawn(over_load(group), stem, (".png",))
         return answer(runs.main), folder / PAGE, picture
-
-
-@dataclass(frozen=True, slots=True)
-class RecordedDrives:
-    """Travel times of made-up records: driven through recorded days at the same time of day.
-
-    All calls of a date drive in the same recorded day, where it has their hour.
-    A drive that leaves the recorded time takes no time, and :func:`synthesise`
-    draws another call. ``progress`` is told after every drive.
-    """
-
-    world: ReplayedTraffic
-    progress: Callable[[], None]
-
-    def __call__(self, origin: int, destination: int, at: datetime, weather: Weather) -> float:
-        world, recording = self.world, self.world.recording
-        local, moments = recording.calendar.local(at), []
-        clock = timedelta(hours=local.hour, minutes=local.minute, seconds=local.second)
-        for stretch in recording.stretches:
-            start = recording.calendar.local(stretch.start)
-            moment = start.replace(hour=0, minute=0) + clock
-            if start <= moment < recording.end(stretch):
-                moments.append(moment)
-        if not moments:
-            return 0.0
-        moment = moments[at.toordinal() % len(moments)]
-        try:
-            told = Assignment(0, world.quote(origin, destination, moment).path)
-            driven = drive(world, world.network, told, destination, moment, World.EXPERIENCED)
-        except DriveError:
-            return 0.0
-        self.progress()
-        return driven.total_s

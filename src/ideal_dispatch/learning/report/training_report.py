@@ -29,6 +29,7 @@ from ideal_dispatch.network.road_class import ROAD_CLASSES
 from ideal_dispatch.pages import figure_url, render
 
 _FEW_TRIPS = 100
+_RISEN = 1.02  # of the held-out error: more than its own noise
 _DISTANCE_GROUPS = 6
 
 Named = Sequence[tuple[str, figures.Bars]]
@@ -81,6 +82,14 @@ class TrainingReport:
                 f"{100 * found.level[asked[0]]:.0f} % were promised, less than chance allows: test "
                 "trips differ from those held out"
             )
+        errors = [epoch.validation_mae_s for epoch in run.history]
+        kept = run.model.details["params"]["output"]
+        if run.split.validation.size and kept == "last" and errors[-1] > _RISEN * min(errors):
+            lines.append(
+                f"the error on the trips held out rose from {min(errors):.1f} s in epoch "
+                f"{errors.index(min(errors)) + 1} to {errors[-1]:.1f} s in the last, whose weights "
+                'are kept; output = "best" in --params keeps the others'
+            )
         return lines
 
     def as_dict(self) -> dict[str, Any]:
@@ -124,6 +133,7 @@ class TrainingReport:
             run=run,
             covered=covered,
             best_epoch=best_epoch,
+            stops=best_epoch is not None or model.details["params"]["patience"] is not None,
             quick=(run.radii.upper[rows] == 0).mean(),
             descent="" if run.steps is None else figure_url(figures.descent(run.steps)),
             curves=figure_url(figures.curves(run.history, best_epoch, held_out)),

@@ -7,7 +7,7 @@ from ideal_dispatch.errors import InputError
 from ideal_dispatch.network.readers.build import Box, Progress, build_network
 from ideal_dispatch.network.road_network import RoadNetwork
 
-_OSM = (".osm", ".osm.gz", ".osm.bz2", ".osm.pbf", ".pbf", ".osm.zip", ".zip")
+_OSM = (".osm", ".osm.gz", ".osm.bz2", ".osm.pbf", ".pbf", ".osm.zip", ".zip", ".json")
 _GRAPHML = (".graphml",)
 _CSV = (".csv", ".csv.gz")
 

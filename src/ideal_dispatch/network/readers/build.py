@@ -21,6 +21,7 @@ from ideal_dispatch.network.readers.turn_restrictions import (
     RoadEdges,
     forbidden_turns,
 )
+from ideal_dispatch.network.road_class import ROAD_CLASSES, USUAL_SPEED_KMH
 from ideal_dispatch.network.road_network import DEFAULT_SPEED_KMH, RoadNetwork
 from ideal_dispatch.network.turns import Turn
 
@@ -31,7 +32,10 @@ Box = tuple[float, float, float, float]
 
 Progress = Callable[[str], None]
 
+UNCONNECTED = "nodes that cannot both reach and be reached"
+UNCONNECTED_KM = "kilometres outside the largest strongly connected part"
 _SHORTEST_M = 0.1  # a road has a length, even between two nodes on one spot
+_BY_CLASS = "segments without a speed limit, driven at what is usual on their class of road"
 
 
 class Segment(NamedTuple):
@@ -138,6 +142,10 @@ def _usable(roads: RawRoads, box: Box | None) -> list[Segment]:
     kept = []
     for segment in segments:
         report.read["road segments"] += 1
+        usual_kmh = USUAL_SPEED_KMH.get(ROAD_CLASSES[segment.road_class])
+        if segment.speed_kmh != segment.speed_kmh and usual_kmh is not None:
+            report.assumed[_BY_CLASS] += 1
+            segment = segment._replace(speed_kmh=usual_kmh)
         ends = [places[end] for end in (segment.tail, segment.head) if end in places]
         if len(ends) < 2:
             report.dropped["segments with an end that is not in the data"] += 1
@@ -186,11 +194,9 @@ def _largest_part(
             f"{report.source}: no two nodes can reach each other; check directions and node ids"
         )
     if parts > 1:
-        report.dropped["nodes that cannot both reach and be reached"] += int((~largest).sum())
+        report.dropped[UNCONNECTED] += int((~largest).sum())
         report.dropped["edges outside the largest strongly connected part"] += int((~keep).sum())
-        report.dropped["kilometres outside the largest strongly connected part"] += round(
-            float(edges.length_m[~keep].sum()) / 1000
-        )
+        report.dropped[UNCONNECTED_KM] += round(float(edges.length_m[~keep].sum()) / 1000)
     return edges.where(keep), largest
 
 

@@ -1,10 +1,11 @@
-"""OpenStreetMap files: XML plain, gzipped, bzipped or zipped, and PBF."""
+"""OpenStreetMap files: XML plain, gzipped, bzipped or zipped, PBF, and the JSON of Overpass."""
 
+import json
 import os
 import zipfile
 import zlib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,6 +32,15 @@ class _Way(NamedTuple):
     rule: WayRule
 
 
+class _Entity(NamedTuple):
+    """A way with the nodes that it runs through, or a relation with (role, type, id) of members."""
+
+    number: int
+    tags: dict[str, str]
+    refs: list[int]
+    members: list[tuple[str, str, int]] | None = None
+
+
 def read_osm(path: str | os.PathLike[str], progress: Progress) -> RawRoads:
     """The drivable roads of an OpenStreetMap extract."""
     where = os.fspath(path)
@@ -38,9 +48,15 @@ def read_osm(path: str | os.PathLike[str], progress: Progress) -> RawRoads:
     report = BuildReport(os.path.basename(where))
     try:
         progress("reading ways")
-        ways, restrictions = _ways(_source(where), report)
+        entities: Iterable[_Entity]
+        nodes: Iterable[tuple[int, float, float]]
+        if where.endswith(".json"):
+            entities, nodes = _overpass(where)
+        else:
+            entities, nodes = _entities(_source(where)), _nodes(_source(where))
+        ways, restrictions = _ways(entities, report)
         progress("reading nodes")
-        places = _places(_source(where), ways, report)
+        places = _places(nodes, ways, report)
     except _UNREADABLE as error:
         text = " ".join(str(error).split())
         raise FileFormatError(f"{where}: not a whole OpenStreetMap file ({text})") from None
@@ -61,16 +77,57 @@ def _source(where: str) -> _Input:
         )
 
 
-def _ways(source: _Input, report: BuildReport) -> tuple[list[_Way], list[Restriction]]:
-    ways, restrictions = [], []
-    report.read["ways tagged highway"] = report.read["turn restrictions"] = 0
+def _entities(source: _Input) -> Iterator[_Entity]:
     processor: Any = osmium.FileProcessor(source, osmium.osm.WAY | osmium.osm.RELATION)
     for entity in processor.with_filter(osmium.filter.KeyFilter("highway", "type")):
-        tags = dict(entity.tags)
         if entity.is_relation():
+            members = [(member.role, member.type, member.ref) for member in entity.members]
+            yield _Entity(entity.id, dict(entity.tags), [], members)
+        else:
+            yield _Entity(entity.id, dict(entity.tags), [node.ref for node in entity.nodes])
+
+
+def _nodes(source: _Input) -> Iterator[tuple[int, float, float]]:
+    processor: Any = osmium.FileProcessor(source, osmium.osm.NODE)
+    for node in processor:
+        if node.location.valid():
+            yield node.id, node.location.lon, node.location.lat
+
+
+def _overpass(where: str) -> tuple[list[_Entity], list[tuple[int, float, float]]]:
+    """The answer of an Overpass server, such as those that OSMnx keeps in its cache."""
+    entities, nodes = list[_Entity](), list[tuple[int, float, float]]()
+    try:
+        with open(where, encoding="utf-8") as file:
+            elements = json.load(file)["elements"]
+        for one in elements:
+            number, tags = int(one["id"]), one.get("tags", {})
+            if one["type"] == "node":
+                nodes.append((number, float(one["lon"]), float(one["lat"])))
+            elif one["type"] == "way":
+                entities.append(_Entity(number, tags, list(map(int, one["nodes"]))))
+                places = zip(one["nodes"], one.get("geometry", ()), strict=False)
+                nodes += [(ref, point["lon"], point["lat"]) for ref, point in places if point]
+            elif one["type"] == "relation":
+                members = [(m["role"], m["type"][0], int(m["ref"])) for m in one["members"]]
+                entities.append(_Entity(number, tags, [], members))
+    except (KeyError, TypeError, AttributeError) as error:
+        raise FileFormatError(
+            f"{where}: not the JSON of Overpass, whose elements are nodes and ways with their "
+            f"nodes ({type(error).__name__}: {error})"
+        ) from None
+    return entities, nodes
+
+
+def _ways(entities: Iterable[_Entity], report: BuildReport) -> tuple[list[_Way], list[Restriction]]:
+    ways, restrictions = [], []
+    report.read["ways tagged highway"] = report.read["turn restrictions"] = 0
+    for entity in entities:
+        tags = entity.tags
+        if entity.members is not None:
             if tags.get("type", "").split(":")[0] == "restriction":
                 report.read["turn restrictions"] += 1
-                found = _restriction(entity, tags)
+                found = _restriction(entity.members, tags)
                 if isinstance(found, str):
                     report.dropped[found] += 1
                 else:
@@ -85,16 +142,15 @@ def _ways(source: _Input, report: BuildReport) -> tuple[list[_Way], list[Restric
             continue
         if not rule.known_class:
             report.assumed[f"ways of class {tags['highway']}, mapped to one of the 14"] += 1
-        ways.append(_Way(entity.id, [node.ref for node in entity.nodes], rule))
+        ways.append(_Way(entity.number, entity.refs, rule))
     return ways, restrictions
 
 
-def _restriction(relation: Any, tags: dict[str, str]) -> Restriction | str:
+def _restriction(members: list[tuple[str, str, int]], tags: dict[str, str]) -> Restriction | str:
     """What a relation restricts, or the reason why it does not count."""
     kind = restriction_kind(tags)
     if not kind.startswith(("no_", "only_")):
         return kind
-    members = [(member.role, member.type, member.ref) for member in relation.members]
     origin, via_ways, onward = (
         tuple(ref for role, sort, ref in members if (role, sort) == (wanted, "w"))
         for wanted in ("from", "via", "to")
@@ -106,13 +162,11 @@ def _restriction(relation: Any, tags: dict[str, str]) -> Restriction | str:
     return Restriction(origin, via, onward, kind.startswith("only_"), kind == "no_u_turn")
 
 
-def _places(source: _Input, ways: list[_Way], report: BuildReport) -> dict[int, Point]:
+def _places(
+    nodes: Iterable[tuple[int, float, float]], ways: list[_Way], report: BuildReport
+) -> dict[int, Point]:
     wanted = {ref for way in ways for ref in way.refs}
-    places = {}
-    processor: Any = osmium.FileProcessor(source, osmium.osm.NODE)
-    for node in processor:
-        if node.id in wanted and node.location.valid():
-            places[node.id] = (node.location.lon, node.location.lat)
+    places = {number: (lon, lat) for number, lon, lat in nodes if number in wanted}
     report.read["nodes of these ways"] = len(places)
     missing = sum(ref not in places for way in ways for ref in way.refs)
     if missing:

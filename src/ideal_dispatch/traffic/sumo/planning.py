@@ -15,7 +15,7 @@ from ideal_dispatch.network import RoadNetwork
 from ideal_dispatch.network.features import through_traffic
 from ideal_dispatch.network.road_class import ROAD_CLASSES
 from ideal_dispatch.ranges import Checked, Positive, Range, Share, ZeroOrMore
-from ideal_dispatch.records.synthetic.weather import SyntheticWeather
+from ideal_dispatch.traffic.made_up_weather import MadeUpWeather
 from ideal_dispatch.traffic.sumo.day_plan import (
     HOUR_S,
     PEAKS,
@@ -93,7 +93,7 @@ def plan_days(
     if not 0 <= whole_number(whole_days, "whole days") <= whole_number(days, "days") <= 200:
         raise InputError(f"{days} days, {whole_days} of them whole: at most 200, whole ones within")
     rng = np.random.default_rng(whole_number(seed, "seed"))
-    weather = SyntheticWeather.of_year(year, calendar.time_zone, seed)
+    weather = MadeUpWeather.of_year(year, calendar.time_zone, seed)
     dates = _dates(calendar, year, days, regime, weather, rng)
     whole = {int((k + 0.5) * days / whole_days) for k in range(whole_days)}
     plans = []
@@ -127,7 +127,7 @@ def _kind(calendar: Calendar, day: date) -> str:
     return {5: "saturday", 6: "sunday"}.get(day.weekday(), "weekday")
 
 
-def _weather_known(weather: SyntheticWeather, day: date) -> FloatArray:
+def _weather_known(weather: MadeUpWeather, day: date) -> FloatArray:
     """The hour before midnight and the 24 of a day.
 
     The year of the weather is in local time, and is taken to begin dry.
@@ -139,7 +139,7 @@ def _weather_known(weather: SyntheticWeather, day: date) -> FloatArray:
 
 
 def _dates(
-    calendar: Calendar, year: int, days: int, regime: Regime, weather: SyntheticWeather,
+    calendar: Calendar, year: int, days: int, regime: Regime, weather: MadeUpWeather,
     rng: np.random.Generator,
 ) -> list[date]:  # fmt: skip
     """One date in each equal slice of the year, of the pattern's kind, wet or dry in turn."""

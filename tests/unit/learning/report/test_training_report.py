@@ -155,6 +155,20 @@ def test_a_radius_that_breaks_its_promise_is_told(
     assert any(f"{run.split.test.size} test trips are few" in line for line in lines)
 
 
+def test_an_error_that_rose_after_its_best_epoch_is_told(
+    run: TrainingRun, baselines: Sequence[FittedBaseline]
+) -> None:
+    """Nothing stopped the training, and the page does not say so."""
+    errors = (60.0, 53.2, 55.8)
+    epoch = run.history[0]
+    history = tuple(replace(epoch, epoch=n, validation_mae_s=e) for n, e in enumerate(errors, 1))
+    report = TrainingReport.of(replace(run, history=history), baselines)
+    assert any("from 53.2 s in epoch 2 to 55.8 s in the last" in line for line in report.warnings)
+    assert "choose when to stop" not in report.html()
+    level = TrainingReport.of(replace(run, history=history[:2]), baselines)
+    assert not any("in the last" in line for line in level.warnings)
+
+
 def test_a_collapsed_radius_is_a_warning_on_the_page(grid: RoadNetwork) -> None:
     trips = planted_trips(grid, 80, seed=2)
     radius = RadiusParams(loss="mean_absolute", coverage=None)

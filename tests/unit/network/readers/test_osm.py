@@ -1,5 +1,6 @@
 import bz2
 import gzip
+import json
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -56,6 +57,51 @@ def _edges(network: RoadNetwork) -> set[tuple[int, int, str]]:
     }
 
 
+def _overpass(geometry: bool) -> str:
+    """The same town as an Overpass server answers, or OSMnx keeps it in its cache."""
+    ways: list[dict[str, Any]] = [
+        {"type": "way", "id": i + 1, "nodes": refs, "tags": tags}
+        for i, (refs, tags) in enumerate(WAYS)
+    ]
+    points = {n: {"lon": x, "lat": y} for n, (x, y) in NODES.items()}
+    for way in ways if geometry else ():
+        way["geometry"] = [points.get(ref) for ref in way["nodes"]]
+    nodes = [] if geometry else [{"type": "node", "id": n, **at} for n, at in points.items()]
+    return json.dumps({"version": 0.6, "elements": [*ways, *nodes]})
+
+
+@pytest.mark.parametrize("geometry", [False, True])
+def test_overpass_json_is_the_same_town(xml_file: Path, tmp_path: Path, geometry: bool) -> None:
+    answer = tmp_path / "0a1b2c.json"
+    answer.write_text(_overpass(geometry))
+    found, expected = read_network(answer), read_network(xml_file)
+    assert found.checksum == expected.checksum
+    reports = [one.provenance["report"] for one in (found, expected)]
+    assert reports[0] | {"source": ""} == reports[1] | {"source": ""}
+
+
+@pytest.mark.parametrize("text", ["[]", '{"elements": [{"type": "way"}]}', '{"remark": "busy"}'])
+def test_json_that_is_not_from_overpass(tmp_path: Path, text: str) -> None:
+    (tmp_path / "x.json").write_text(text)
+    with pytest.raises(FileFormatError, match="x.json: not the JSON of Overpass"):
+        read_network(tmp_path / "x.json")
+
+
+def test_free_flow_knows_the_class_where_a_limit_is_missing(xml_file: Path) -> None:
+    network = read_network(xml_file, simplify=False)
+    kmh = 3.6 * network.length_m / network.free_flow_times_s
+    found = {ROAD_CLASSES[c]: round(v) for c, v in zip(network.road_class, kmh, strict=True)}
+    assert found == {
+        "primary": 50,
+        "secondary": 50,
+        "tertiary": 50,
+        "residential": 30,
+        "service": 20,
+    }
+    assumed = network.provenance["report"]["assumed"]
+    assert sum(n for what, n in assumed.items() if "usual on their class" in what) > 0
+
+
 def test_reads_rules_directions_and_report(xml_file: Path) -> None:
     network = read_network(xml_file)
     assert _edges(network) == {
@@ -67,7 +113,7 @@ def test_reads_rules_directions_and_report(xml_file: Path) -> None:
         (2, 7, "tertiary"), (7, 2, "tertiary"),
     }  # fmt: skip
     quai = network.name.index("Quai")
-    assert network.speed_kmh[quai] == 50
+    assert network.speed_kmh[quai] == pytest.approx(36.1, abs=0.01)  # 50, then 30 beyond
     report = network.provenance["report"]
     assert report["read"]["ways tagged highway"] == len(WAYS)
     assert report["dropped"]["ways not for cars: footway"] == 1

@@ -62,7 +62,7 @@ def test_merged_attributes() -> None:
     segments = [
         Segment(1, 2, 100.0, speed_kmh=30, lanes=2, road_class=3, name="A"),
         Segment(3, 2, 300.0, speed_kmh=90, lanes=4, road_class=5, name=""),
-        Segment(3, 4, 150.0, speed_kmh=unknown, lanes=2, road_class=3, name="B"),
+        Segment(3, 4, 150.0, speed_kmh=unknown, lanes=2, road_class=6, name="B"),
     ]
     network = build_network(RawRoads(places, segments, BuildReport("test")))
     assert network.num_edges == 2

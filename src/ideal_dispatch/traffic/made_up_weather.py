@@ -1,30 +1,26 @@
-"""A year of hourly weather that never was: for synthetic records and for tests."""
+"""A year of made-up hourly weather: for simulated traffic and for samples."""
 
-import os
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 
 import numpy as np
 
 from ideal_dispatch.arrays import FloatArray
-from ideal_dispatch.context import WEATHER_VARIABLES, Weather, WeatherValue
+from ideal_dispatch.context import WEATHER_VARIABLES
 from ideal_dispatch.context.calendar import zone
-from ideal_dispatch.files import write_csv
 
-SOURCE = "synthetic"
 _HOUR_S = 3600
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class SyntheticWeather:
-    """Hourly values from ``start_s`` (UTC) on, a column per variable; a weather provider."""
+class MadeUpWeather:
+    """Hourly values from ``start_s`` (UTC) on, a column per variable."""
 
     start_s: int
     values: FloatArray
-    time_zone: str
 
     @classmethod
-    def of_year(cls, year: int, time_zone: str, seed: int) -> "SyntheticWeather":
+    def of_year(cls, year: int, time_zone: str, seed: int) -> "MadeUpWeather":
         """A subtropical year: warm wet summers, showers that last some hours, a daily course."""
         rng = np.random.default_rng(seed)
         there = zone(time_zone)
@@ -44,26 +40,7 @@ class SyntheticWeather:
             "wind_kmh": np.abs(12 + 5 * slow + 4 * daily + 6 * showers),
             "pressure_hpa": 1013 - 7 * season + 2.5 * slow,
         }
-        return cls(
-            start_s, np.column_stack([columns[v] for v in WEATHER_VARIABLES]).round(1), time_zone
-        )
-
-    def reading(self, at: datetime, lon: float, lat: float) -> Weather:
-        """The weather of the nearest hour, the same everywhere."""
-        hour = round((at.timestamp() - self.start_s) / _HOUR_S)
-        if not 0 <= hour < len(self.values):
-            return Weather()
-        observed = datetime.fromtimestamp(self.start_s + hour * _HOUR_S, UTC)
-        pairs = zip(WEATHER_VARIABLES, self.values[hour].tolist(), strict=True)
-        return Weather(**{name: WeatherValue(value, SOURCE, "", observed) for name, value in pairs})
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write a CSV that ``[weather] source = "recorded"`` reads without a mapping."""
-        there, rows = zone(self.time_zone), []
-        for index, row in enumerate(self.values.tolist()):
-            at = datetime.fromtimestamp(self.start_s + index * _HOUR_S, there)
-            rows.append([at.isoformat(), SOURCE, *row])
-        write_csv(path, ["time", "station", *WEATHER_VARIABLES], rows)
+        return cls(start_s, np.column_stack([columns[v] for v in WEATHER_VARIABLES]).round(1))
 
 
 def _smooth(noise: FloatArray, hours: int) -> FloatArray:

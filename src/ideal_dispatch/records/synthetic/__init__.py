@@ -1,1 +1,0 @@
-"""Records, unit logs and weather that never were: to try the software with, and for tests."""
