@@ -9,7 +9,7 @@ note a head elsewhere now and then (``ideal audit verify`` prints it).
 import hashlib
 import json
 from contextlib import suppress
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, get_args, get_type_hints
 
 import sqlalchemy as sa
@@ -154,9 +154,14 @@ class HeadRow:
 StateRow = Unit | AdviceRow | ClosureRow
 
 
+def columns(row: StateRow | LogRow | HeadRow) -> dict[str, Any]:
+    """The values of a row by column. Unlike ``asdict``, it copies none of them."""
+    return {name: getattr(row, name) for name in row.__slots__}
+
+
 def image(row: StateRow) -> dict[str, Any]:
     """A row of the state as the log keeps it."""
-    kept = {name: value for name, value in asdict(row).items() if name not in _UNLOGGED}
+    kept = {name: value for name, value in columns(row).items() if name not in _UNLOGGED}
     return kept | {name: digest(kept[name]) for name in _HASHED if name in kept}
 
 
@@ -184,15 +189,15 @@ _TYPES: dict[type, Any] = {
 
 def _table(name: str, row: type) -> Table:
     """The table of rows of a dataclass, whose first field is the key."""
-    hints, columns = get_type_hints(row), list[Column[Any]]()
+    hints, made = get_type_hints(row), list[Column[Any]]()
     for field in fields(row):
         kinds = get_args(hints[field.name]) or (hints[field.name],)
         kind = next((_TYPES[one] for one in kinds if one in _TYPES), Text())  # literals are texts
-        columns.append(Column(
-            field.name, kind, primary_key=not columns, nullable=type(None) in kinds,
+        made.append(Column(
+            field.name, kind, primary_key=not made, nullable=type(None) in kinds,
             autoincrement=False,
         ))  # fmt: skip
-    return Table(name, _metadata, *columns)
+    return Table(name, _metadata, *made)
 
 
 unit = _table("unit", Unit)  # no index on promised_to: PostgreSQL could not update rows in place
@@ -279,7 +284,7 @@ def create(connection: Connection, name: str) -> None:
         return
     _metadata.create_all(connection, checkfirst=False)
     first = HeadRow(1, VERSION, 0, FIRST_HASH, 0, 0, FIRST_HASH, 0)
-    connection.execute(sa.insert(head), asdict(first))
+    connection.execute(sa.insert(head), columns(first))
     for statement in _GUARDS[connection.dialect.name]:
         connection.exec_driver_sql(statement)
 

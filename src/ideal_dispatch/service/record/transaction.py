@@ -6,7 +6,6 @@ that the state is the fold of the log (:mod:`ideal_dispatch.service.record.audit
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict
 from functools import cache
 from typing import Any, TypeVar
 
@@ -24,6 +23,7 @@ from ideal_dispatch.service.record.rows import (
     LogRow,
     Mark,
     StateRow,
+    columns,
     image,
 )
 from ideal_dispatch.service.units import AHEAD_US, Unit
@@ -138,7 +138,7 @@ class Transaction(State):
                 if row is None:
                     self.connection.execute(delete, {"gone": id_})
                 else:
-                    self.connection.execute(upsert, asdict(row))
+                    self.connection.execute(upsert, columns(row))
         images = {
             TABLES[row_type].name: {
                 id_: None if row is None else image(row) for id_, row in changed.items()
@@ -151,7 +151,7 @@ class Transaction(State):
             content = {**body, "changes": images} if images and not written else body
             written.append(LogRow.after(last, self.now, kind, call_id, content))
             last = written[-1].mark
-        self.connection.execute(sa.insert(rows.log), [asdict(row) for row in written])
+        self.connection.execute(sa.insert(rows.log), [columns(row) for row in written])
         self.connection.execute(
             sa.update(rows.head).values(
                 number=last.number, hash=last.hash, at=self.now, stepped_us=self._stepped_us
@@ -166,7 +166,7 @@ def see_units(state: State, units: Iterable[Unit]) -> None:
     for each other.
     """
     ahead = {"ahead": state.now + AHEAD_US}
-    seen = [asdict(one) | ahead for one in sorted(units, key=lambda one: one.id)]
+    seen = [columns(one) | ahead for one in sorted(units, key=lambda one: one.id)]
     if seen:
         state.connection.execute(_SEE, seen)
 
