@@ -314,7 +314,8 @@ def twins(workers: list[WorkerProcess], count: int, tally: Tally) -> None:
                 return desks[which].post(f"/v1/recommendations/{id_}/reply", json=said)
 
             said = [one.result() for one in [pool.submit(answer, which) for which in range(2)]]
-            tally.twins[tuple(sorted(one.status_code for one in said))] += 1
+            first, other = sorted(one.status_code for one in said)
+            tally.twins[first, other] += 1
             views = [desk.get(f"/v1/recommendations/{made['id']}").json() for desk in desks]
             winner = next((one for one in said if one.status_code == 200), None)
             if winner is None or any(view["reply"] != winner.json()["reply"] for view in views):
@@ -364,7 +365,7 @@ def run(
 
 def main() -> None:
     """Run it by the command line, and print what came out."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])  # type: ignore[union-attr]
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--postgresql", action="store_true", help="in place of SQLite")
     parser.add_argument("--operations", type=int, default=5000)
     parser.add_argument("--twins", type=int, default=300)
