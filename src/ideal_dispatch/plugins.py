@@ -176,6 +176,6 @@ def _imported(target: str, what: str) -> Any:
         ) from None
     except AttributeError as error:
         raise InputError(f"{what}: {error}") from None
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         why = f"{type(error).__name__}: {error}"
         raise InputError(f"{what}: module {module} fails at import ({why})") from error

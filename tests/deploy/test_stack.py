@@ -15,7 +15,6 @@ from typing import Any
 import httpx
 import psycopg
 import pytest
-from ideal_dispatch.service.record.verification import log_rows
 
 from benchmarks.load import restarts
 from benchmarks.ports import free_port
@@ -27,6 +26,7 @@ from benchmarks.stack import (
     WorkerProcess,
     proxied,
 )
+from ideal_dispatch.service.record.audit import log_rows
 from ideal_dispatch.service.record.database import Database, Job
 from ideal_dispatch.service.record.rows import LogRow
 from tests.deploy.conftest import client_of

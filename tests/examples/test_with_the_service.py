@@ -1,7 +1,7 @@
 """The clients of `examples/` beside the real service, through a connection that is cut."""
 
 import json
-import re
+import threading
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -37,22 +37,25 @@ def test_the_cad_adapter_accepts_and_follows_over_a_lost_connection(served: Serv
         running("cad_adapter.py", IDEAL_URL=url, IDEAL_TOKEN=served.token) as process,
     ):
         assert process.stdout is not None
-        headline = process.stdout.readline()
-        assert "Send" in headline
+        threading.Thread(target=lines.extend, args=(process.stdout,), daemon=True).start()
+        wait_for(lambda: any("Send" in line for line in lines[:1]), lines.copy)
 
-        def until(pattern: str) -> None:
-            assert process.stdout is not None
-            while not re.match(pattern, lines[-1] if lines else ""):
-                lines.append(process.stdout.readline())
-                assert lines[-1], lines
+        def has(unit: str) -> bool:
+            return any(line.startswith("units ") and f"'{unit}'" in line for line in lines)
 
-        report(served, {"id": "seen", "depot": "Gannet Bay", "status": "at_station"})
-        until("units .*'seen'")
+        def seen() -> bool:  # it begins to follow soon after
+            unit = f"seen-{len(reported)}"
+            reported.append(unit)
+            report(served, {"id": unit, "depot": "Gannet Bay", "status": "at_station"})
+            return any(map(has, reported))
+
+        reported: list[str] = []
+        wait_for(seen, lines.copy)
         cut()
         report(served, {"id": "unseen", "depot": "Gannet Bay", "status": "at_station"})
         report(served, {"id": "last", "depot": "Gannet Bay", "status": "at_station"})
-        until("units .*'last'")
-    assert any("unseen" in line for line in lines)
+        wait_for(lambda: has("last"), lines.copy)
+        assert has("unseen")
     with served.client() as client:
         (taken,) = client.get("/v1/recommendations?limit=1").json()
     assert taken["reply"]["action"] == "accept"

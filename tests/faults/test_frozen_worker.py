@@ -6,27 +6,27 @@ import httpx
 import pytest
 
 from benchmarks.stack import wait_until_ready
-from tests.service_town import Town, bearer, serving
+from tests.service_town import ASK, Town, bearer, serving
 from tests.waiting import wait_for
 
 
 def test_a_thawed_worker_makes_no_change_of_clients_that_hung_up(town: Town) -> None:
     with serving(town.config("frozen.toml")) as served:
-        made = served.post(town.call("a")).json()
-        response = f"{served.url}/v1/recommendations/{made['id']}/response"
+        served.report()
+        made = served.advice(town.call("a"))
+        changes = [("PUT", "/v1/units", [{"depot": "D2", "free": 9}]),
+                   ("POST", f"{ASK}/{made['id']}/reply", {"action": "accept"})]  # fmt: skip
         served.process.send_signal(signal.SIGSTOP)
         try:
-            for _ in range(3):
-                with httpx.Client(timeout=0.2, headers=bearer()) as client:
-                    with pytest.raises(httpx.ReadTimeout):
-                        client.put(f"{served.url}/v1/units", json=[{"depot": "D2", "units": 9}])
-                    with pytest.raises(httpx.ReadTimeout):
-                        client.post(response, json={"action": "accept"})
+            for method, path, body in 3 * changes:
+                with pytest.raises(httpx.ReadTimeout):
+                    httpx.request(
+                        method, served.url + path, json=body, headers=bearer(), timeout=0.2
+                    )
         finally:
             served.process.send_signal(signal.SIGCONT)
         wait_until_ready(served.url, served.process, served.log)
-        assert served.get("/v1/units").json()[2]["updated_at"] is None
-        assert served.get(f"/v1/recommendations/{made['id']}").json()["response"] is None
         # a line is written when its connection is done
-        wait_for(lambda: sum('"status": 408' in line for line in served.lines()) >= 6, served.lines)
-        assert sum('"status": 408' in line for line in served.lines()) == 6
+        wait_for(lambda: sum('"status": 408' in line for line in served.lines()) == 6, served.lines)
+        assert sum(one["depot"] == "D2" for one in served.read("/v1/units")) == 100
+        assert served.read(f"{ASK}/{made['id']}")["reply"] is None

@@ -15,7 +15,7 @@ from ideal_dispatch import RoadNetwork
 from ideal_dispatch.context.recorded_weather import RecordedWeather
 from ideal_dispatch.errors import FileFormatError
 from ideal_dispatch.network.readers import read_network
-from tests.service_town import Town, bearer, serving
+from tests.service_town import Town, serving
 from tests.unit.network.readers.test_osm import _xml
 from tests.unit.records.towns import GOOD, HEADER, run
 
@@ -65,12 +65,11 @@ def test_csv_injection_from_a_call_to_the_auditors_table(town: Town) -> None:
     config = town.config("formula.toml")
     formulas = ('=HYPERLINK("http://x")', "+1+1", "-1+1", "@SUM(A1)", "\t=1", "\r=1")
     with serving(config) as served:
+        served.report()
         for number, formula in enumerate(formulas):
             body = town.call(f"={number}+1", note=formula, primary={"depot": "D0", "unit": "=1"})
-            made = served.post(body).json()
-            where = f"{served.url}/v1/recommendations/{made['id']}/response"
-            said = {"action": "override", "reason_code": "other", "text": formula}
-            served.client.post(where, json=said, headers=bearer("dispatcher"))
+            made = served.advice(body)
+            assert served.reply(made, "override", text=formula).status_code == 200
     table = town.folder / "formula.csv"
     ideal = Path(sys.executable).with_name("ideal")
     subprocess.run(

@@ -1,14 +1,14 @@
 """Weather that is stale, down or garbage never keeps a call waiting."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from tests.faults.service_faults import advised, codes, words
-from tests.service_town import Local, Town, application, local
-from tests.stand_in import Answer, Asked, serve
+from tests.service_town import Local, Town, application, codes, local, words
+from tests.stand_in import Answer, serve
 from tests.waiting import wait_for
 
 HOURLY = {
@@ -25,49 +25,31 @@ def forecast(hours_ago: float = 0.0) -> str:
     return json.dumps({"utc_offset_seconds": 0, "hourly": hourly, "hourly_units": HOURLY})
 
 
-def weathered(
-    town: Town,
-    name: str,
-    answer: Callable[[Asked], Answer],
-    check: Callable[[Local], None],
-    stale_s: float = 5400.0,
-) -> None:
-    with serve(answer) as server:
-        weather = {
-            "source": "open-meteo", "url": server.url, "every_s": 1.0, "stale_s": stale_s,
-        }  # fmt: skip
-        with local(application(town.settings(name, weather=weather))) as client:
-            check(client)
+@contextmanager
+def weathered(town: Town, answer: Answer, stale_s: float = 5400.0) -> Iterator[Local]:
+    with serve(lambda _: answer) as server:
+        url = f"{server.url}/v1?apikey=s3cret"
+        weather = {"source": "open-meteo", "url": url, "every_s": 1.0, "stale_s": stale_s}
+        with local(application(town.settings("weather.toml", weather=weather))) as client:
+            client.report()
+            yield client
 
 
-def test_good_weather_for_comparison(town: Town) -> None:
-    def check(client: Local) -> None:
-        wait_for(lambda: not client.service.weather.known().problem)
-        made = advised(client, town.call())
-        assert not {"weather_unavailable", "weather_stale"} & set(codes(made))
-        assert made.data_ages.weather_s is not None
-        assert made.data_ages.weather_s < 3600
-
-    weathered(town, "fine.toml", lambda _: Answer(forecast()), check)
-
-
-def test_weather_stale(town: Town) -> None:
-    """A reading older than the settings allow is known, and left out."""
-
-    def check(client: Local) -> None:
-        wait_for(lambda: not client.service.weather.known().problem)
-        made = advised(client, town.call())
-        assert "weather_stale" in codes(made)
-        assert made.decision != "no_advice"
-        assert not any(value.known for value in client.service.weather.known().weather)
-
-    weathered(town, "stale.toml", lambda _: Answer(forecast(0.9)), check, stale_s=60.0)
+@pytest.mark.parametrize(("hours_ago", "stale_s"), [(0.0, 5400.0), (0.9, 60.0)])
+def test_weather_counts_until_it_is_stale(town: Town, hours_ago: float, stale_s: float) -> None:
+    with weathered(town, Answer(forecast(hours_ago)), stale_s) as client:
+        wait_for(lambda: not client.service.weather.problem)
+        made = client.advice(town.call(f"weather {stale_s}"))
+        assert made["decision"] != "no_advice"
+        assert "weather_unavailable" not in codes(made)
+        assert ("weather_stale" in codes(made)) is (stale_s == 60.0)
+        assert made["made_with"]["ages"]["weather_s"] < 3600
 
 
 @pytest.mark.parametrize(
     ("name", "answer"),
     [
-        ("down", Answer("", 500)),
+        ("down", Answer("who are you? apikey=s3cret", 401)),
         ("hanging", Answer(forecast(), delay_s=60.0)),
         ("dripping", Answer(forecast(), drip_s=0.2)),
         ("garbage", Answer("<html>maintenance</html>")),
@@ -75,46 +57,32 @@ def test_weather_stale(town: Town) -> None:
     ],
 )
 def test_weather_down_or_garbage(town: Town, name: str, answer: Answer) -> None:
-    def check(client: Local) -> None:
-        made = advised(client, town.call())
-        assert made.decision != "no_advice"
-        assert "weather_unavailable" in codes(made)
-        assert client.get("/readyz").status_code == 200
-
-    weathered(town, f"{name}.toml", lambda _: answer, check)
-
-
-def test_weather_that_fails_tells_no_keys(town: Town) -> None:
-    """An address of the settings may hold a key; neither answers nor health repeat it."""
-    with serve(lambda _: Answer("who are you? apikey=s3cret", 401)) as server:
-        weather = {"source": "open-meteo", "url": f"{server.url}/v1?apikey=s3cret", "every_s": 1.0}
-        with local(application(town.settings("key.toml", weather=weather))) as client:
-            problem = client.service.weather.known
-            wait_for(lambda: "401" in problem().problem)
-            made = advised(client, town.call())
-            said = words(made, "weather_unavailable")
-            assert "HTTP 401" in said
-            assert "s3cret" not in said
-            health = client.get("/healthz").json()  # strangers read it: no address either
-            assert health["parts"]["weather"] == "not up to date, answers say why"
+    """Neither answers nor health repeat the key in the address."""
+    with weathered(town, answer) as client:
+        made = client.advice(town.call(name))
+        assert made["decision"] != "no_advice"
+        assert "s3cret" not in words(made, "weather_unavailable")
+        health = client.get("/readyz")
+        assert health.status_code == 200
+        assert health.json()["parts"]["weather"] != "ready"
+        assert "127.0.0.1" not in health.text, "strangers read it"
 
 
-def test_weather_refuses_connections(town: Town) -> None:
+def test_weather_of_several_documents(town: Town) -> None:
     weather = {"source": "hong-kong-observatory", "url": "http://127.0.0.1:1", "every_s": 1.0}
-    with local(application(town.settings("refused.toml", weather=weather))) as client:
-        wait_for(lambda: "no answer" in client.service.weather.known().problem)
-        made = advised(client, town.call())
-        assert made.decision != "no_advice"
-        said = words(made, "weather_unavailable")
-        assert "/opendata/weather.php: no answer" in said
-        assert "(and 2 more)" in said  # of three documents
-        assert made.data_ages.weather_s is not None  # the recording has its own
+    with local(application(town.settings("observatory.toml", weather=weather))) as client:
+        client.report()
+        wait_for(lambda: "no answer" in client.service.weather.problem)
+        made = client.advice(town.call("three documents"))
+        assert made["decision"] != "no_advice"
+        assert "(and 2 more)" in words(made, "weather_unavailable")
+        assert made["made_with"]["ages"]["weather_s"] is not None  # the recording has its own
 
 
 def test_context_far_outside_training(town: Town) -> None:
     context = {"weather": {"temperature_c": -80.0, "rainfall_mm": 499.0}}
     with local(application(town.settings("outside.toml"))) as client:
-        made = advised(client, town.call(context=context))
-        assert made.decision != "no_advice"
+        client.report()
+        made = client.advice(town.call("outside", context=context))
+        assert made["decision"] != "no_advice"
         assert "unusual_context" in codes(made)
-        assert "unlike anything in training" in words(made, "unusual_context")

@@ -100,6 +100,7 @@ class Service:
         self._threads = ThreadPoolExecutor(_THREADS, "database")
         self.events = EventStreams(self.read, self.closures, settings.units.position_stale_s)
         self._tasks: list[asyncio.Task[None]] = []
+        self._stopped = threading.Event()
         self._database_up = True
         self._published: Health | None = None
         self._units_known = False
@@ -126,6 +127,7 @@ class Service:
 
     async def stop(self) -> None:
         """End the streams and what runs in the background."""
+        self._stopped.set()
         self.events.close()
         self.simulate(0, 1.0)
         for task in self._tasks:
@@ -163,7 +165,7 @@ class Service:
         with self.admission.admit(actor):
             try:
                 made = await self._decided(question)
-            except (ConflictError, InputError):
+            except ConflictError:
                 raise
             except RecordUnavailableError as error:
                 log.warning("call %s: %s", request.call_id, error)
@@ -345,7 +347,8 @@ class Service:
         """In a thread of its own, for a provider may hang; ``refresh`` logs what goes wrong."""
         while True:
             self.weather.refresh(self.settings.clock.at(time.time_ns() // 1000))
-            time.sleep(self.settings.weather.every_s)
+            if self._stopped.wait(self.settings.weather.every_s):
+                return
 
     async def _retain(self) -> None:
         """Let go of rows older than the settings say."""

@@ -85,8 +85,8 @@ def test_the_embedded_city_lives_as_long_as_the_service(tmp_path: Path) -> None:
         calls = _get(client, "/v1/recommendations")
         assert all(one["call_id"].startswith("L2-") for one in calls)
         process.send_signal(signal.SIGINT)
-        assert process.stderr is not None
-        rest = process.stderr.read()  # to its end: the city has ended, too
+        assert process.stdout is not None
+        rest = process.stdout.read()  # to its end: the city has ended, too
         assert re.search(r"calls +\d", rest), rest
         assert "Traceback" not in rest
         assert process.wait(PATIENCE_S) == 0
@@ -101,9 +101,9 @@ def _serving(
     own = {"XDG_STATE_HOME": str(folder), "TMPDIR": str(folder)}
     process = subprocess.Popen(
         [IDEAL, "serve", *options, "--port", str(port)],
-        stderr=subprocess.PIPE, text=True, env={**os.environ, **own},
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env={**os.environ, **own},
     )  # fmt: skip
-    assert process.stderr is not None
+    assert process.stdout is not None
     try:
         token = _after(process, "token")
         url, headers = f"http://127.0.0.1:{port}", {"Authorization": f"Bearer {token}"}
@@ -112,7 +112,7 @@ def _serving(
             yield client, token, process
     finally:
         process.kill()
-        process.stderr.close()
+        process.stdout.close()
         process.wait()
 
 
@@ -122,8 +122,8 @@ def _get(client: httpx.Client, path: str) -> Any:
 
 def _after(process: "subprocess.Popen[str]", word: str) -> str:
     """What is printed after a word and a colon."""
-    assert process.stderr is not None
-    for line in process.stderr:
+    assert process.stdout is not None
+    for line in process.stdout:
         if line.startswith(f"{word}:"):
             return line.partition(":")[2].strip()
     raise AssertionError(f"the service ended without its {word}")

@@ -249,7 +249,7 @@ def decided(client: Local, one: Question) -> tuple[Advice, int]:
     service = client.service
     job = Job(time.monotonic() + 60)
     picture = service.database.read(lambda state: Picture(state.now, tuple(state.units())), job)
-    call = replace(one.call, received_at=moment(picture.now))
+    call = one.call.model_copy(update={"received_at": moment(picture.now)})
     weather = service.weather.known(picture.now)
     advice = service.engine.adviser.advise(call, picture, weather, job.due)
     assert advice.decision == "send_second"

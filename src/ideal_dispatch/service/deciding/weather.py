@@ -43,7 +43,10 @@ class WeatherPoll:
         weather = Weather()
         self._problems.clear()
         try:
-            weather = self._provider.reading(moment(now), *self._place)
+            found = self._provider.reading(moment(now), *self._place)
+            if not isinstance(found, Weather):
+                raise TypeError(f"a reading is a Weather, not {type(found).__name__}")
+            weather = found
         except IdealError as error:
             weather = getattr(error, "known", weather)  # OutdatedWeatherError
             self._problems.append(str(error))
