@@ -24,14 +24,15 @@ from ideal_dispatch.dispatch.recall import Recall
 from ideal_dispatch.fleet.calls import YEAR_DAYS, Calls, draw_calls
 from ideal_dispatch.fleet.chances import pair, response
 from ideal_dispatch.fleet.city import FleetCity, Priority
-from ideal_dispatch.fleet.simulation import SecondRule, Simulator, summed
+from ideal_dispatch.fleet.results import year_totals
+from ideal_dispatch.fleet.simulation import SecondRule, Simulator
 from ideal_dispatch.fleet.travel import STEPS, Travel, cells_of, connected_nodes, junction_weights
 from ideal_dispatch.fleet.units import EVENTS, Log
 
 STATIONS, HOSPITALS, CELLS = 6, 2, 300
 _OPTIONS = 3
 _PEERED = (("never", "none"), ("always", "none"), ("always", "first arrival"))
-_ALONE = (("priced", "first arrival"), ("priced", "worth"))
+_ALONE = (("survival", "first arrival"), ("survival", "worth"))
 
 
 def street_fleet(units: int, calls_per_day: float) -> FleetCity:
@@ -268,7 +269,7 @@ def _add_row(
         peer = SimpyFleet(simulator.city, calls, kind == "always", recall != "none")
         seconds = _cpu_s(lambda: same_year(log, peer.run()), 1)
         theirs, ratio = f"{events / seconds:,.0f}", f"{seconds / ours_s:.0f}×"
-    busy = summed(simulator, calls, state, log, float(days)).busy
+    busy = year_totals(simulator, calls, state, log, float(days))[0]["busy"]
     table.add_row(
         str(simulator.city.num_units), f"{busy:.2f}", f"{kind}, {recall}", f"{events:,}",
         f"{events / ours_s:,.0f}", theirs, ratio, f"{ours_s * YEAR_DAYS / days:.3f}",

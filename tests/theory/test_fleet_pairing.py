@@ -29,12 +29,10 @@ def _happened(log: Log) -> list[bytes]:
 @pytest.mark.parametrize(
     ("one", "other"),
     [
-        (SecondRule("fixed", 1.0), SecondRule("never")),
-        (SecondRule("random", 0.0), SecondRule("never")),
-        (SecondRule("priced", 1e9), SecondRule("never")),
-        (SecondRule("random", 1.0), SecondRule("always")),
-        (SecondRule("priced", 0.0), SecondRule("always")),
-        (SecondRule("fixed", 0.0), SecondRule("always")),
+        (SecondRule("survival", 1.0), SecondRule("never")),
+        (SecondRule("random", 1.0), SecondRule("never")),
+        (SecondRule("random", 0.0), SecondRule("always")),
+        (SecondRule("survival", 0.0), SecondRule("always")),
     ],
     ids=lambda rule: rule.name,
 )

@@ -20,7 +20,7 @@ from ideal_dispatch.evaluation.fleet_figures import RECALL_WORDS
 from ideal_dispatch.evaluation.fleet_runs import ALWAYS, NEVER, PRICED, SURE
 from ideal_dispatch.evaluation.table import Cell, Column, Table
 from ideal_dispatch.files import write_file
-from ideal_dispatch.fleet.results import Tally, standard_error
+from ideal_dispatch.fleet.results import RunSummary, standard_error
 from ideal_dispatch.records.responses import Responses
 from workshop.evidence import live_races
 from workshop.evidence.fleet_years import tallied
@@ -100,8 +100,8 @@ class FleetCase:
     load: float
     entitled: float
     policy: str
-    never: Tally
-    rules: dict[Recall, Tally]
+    never: RunSummary
+    rules: dict[Recall, RunSummary]
 
     def survivors(self, recall: Recall, than: Recall | None = None) -> Measured:
         """More survivors of 1,000 arrests than with no seconds, or than under another rule."""

@@ -7,7 +7,7 @@ from ideal_dispatch.cli import fleet_price
 from ideal_dispatch.cli.help import CommandLine
 from ideal_dispatch.cli.options import check_file
 from ideal_dispatch.cli.terminal import bars, out, print_next, print_table, say, stages, warn
-from ideal_dispatch.errors import IdealError, InputError
+from ideal_dispatch.errors import InputError
 from ideal_dispatch.ranges import Count, Seed
 
 if TYPE_CHECKING:
@@ -71,7 +71,6 @@ def simulate(
     price: Path | None = None,
     seed: Seed | None = None,
     jobs: Count | None = None,
-    again: Path | None = None,
     cluster: str | None = None,
 ) -> None:
     r"""Simulate years of a whole fleet, with and without second ambulances.
@@ -88,7 +87,7 @@ def simulate(
     Options:
       EXPERIMENT  A .toml file that says which cities, fleets, loads and policies; without one
           and without --jemss, the embedded city's fleet.
-      -o, --output FOLDER  The folder to write to; needed except with --again.
+      -o, --output FOLDER  The folder to write to.
       --jemss FOLDER  A model folder of JEMSS, such as auckland/models/1.
       --years NUMBER  Years of every policy; 20 by default.
       --utilisation SHARE  Scale the calls until units are busy for this share of their time;
@@ -99,15 +98,12 @@ def simulate(
       --fixed-cost CHANCE  What a second unit must save under the policy "fixed C", as a chance of
           death; 0.001 by default.
       --price FILE  A file of `ideal fleet price` for this city, which corrects the prices.
-      --again FOLDER  Simulate the calls of this folder's log again, and say whether the same
-          comes out.
 
     Examples:
       ideal fleet simulate --years 5 --utilisation 0.5 -o out/fleet
       ideal fleet simulate --jemss auckland/models/1 --years 20 --utilisation 0.5 \
         -o out/auckland
       ideal fleet simulate experiments/fleet_port_almery.toml -o out/almery
-      ideal fleet simulate --again out/fleet
     """
     from ideal_dispatch.fleet.experiment import FleetExperiment
     from ideal_dispatch.fleet.run import run_fleet
@@ -115,11 +111,6 @@ def simulate(
     told = {"jemss": jemss, "years": years, "utilisation": utilisation, "entitled": entitled,
             "units": units, "fixed-cost": fixed_cost, "price": price, "seed": seed}  # fmt: skip
     given = [f"--{name}" for name, value in told.items() if value not in (None, [])]
-    if again is not None:
-        if given or file or output or cluster:
-            raise InputError("--again goes alone: all else is in the folder's manifest")
-        _simulate_again(again)
-        return
     if output is None:
         raise InputError("-o is missing: which folder shall the results be written to?")
     if file is not None and given:
@@ -168,7 +159,7 @@ def usual_experiment(
     if seed is not None:
         tables["seeds"] = [seed]
     if fixed_cost is not None:
-        tables["policies"]["fixed C"] = {"kind": "fixed", "limit": fixed_cost}
+        tables["policies"]["fixed C"] = {"kind": "survival", "threshold": {"cost": fixed_cost}}
     return FleetExperiment.of(tables)
 
 
@@ -210,13 +201,3 @@ def tables_of(rows: list[dict[str, Any]]) -> dict[str, list[list[str]]]:
 
 def _number(value: float | None, decimals: int = 1) -> str:
     return "–" if value is None else f"{value:.{decimals}f}"
-
-
-def _simulate_again(folder: Path) -> None:
-    from ideal_dispatch.fleet.run import again
-
-    with bars() as bar:
-        differ = again(folder, watch=lambda step, share: bar(step, share, ""))
-    if differ:
-        raise IdealError(f"{folder}: {len(differ)} logs are not the same; the first, {differ[0]}")
-    say(f"same: the calls of {folder / 'log'}, simulated again, give the same logs")

@@ -72,7 +72,6 @@ def price(
 def _city(file: Path | None, jemss: Path | None, utilisation: float | None) -> "FleetCity":
     from ideal_dispatch.fleet.experiment import FleetExperiment
     from ideal_dispatch.fleet.load import at_utilisation
-    from ideal_dispatch.fleet.run import ready
 
     if file is not None:
         told = {"--jemss": jemss, "--utilisation": utilisation}
@@ -81,7 +80,7 @@ def _city(file: Path | None, jemss: Path | None, utilisation: float | None) -> "
                 raise InputError(f"{name} goes without a file; write it into {file}")
         experiment = FleetExperiment.load(file)
         found = {name: experiment.city(name) for name in experiment.cities}
-        return next(iter(ready(experiment, found).values()))
+        return next(iter(experiment.ready(found).values()))
     table = {} if jemss is None else {"jemss": str(jemss)}
     experiment = FleetExperiment.of({"city": table})
     city = experiment.city(next(iter(experiment.cities)))

@@ -11,9 +11,10 @@ import numpy as np
 
 from ideal_dispatch.dispatch.recall import RECALLS, Recall
 from ideal_dispatch.errors import InputError
+from ideal_dispatch.experiment.engine import read_manifest
 from ideal_dispatch.fleet.calls import YEAR_DAYS
 from ideal_dispatch.fleet.results import ENOUGH_YEARS, standard_error
-from ideal_dispatch.fleet.run import RUNS, read_manifest, read_runs
+from ideal_dispatch.fleet.run import KIND, RUNS, read_runs
 from ideal_dispatch.toml_tables import built, complaints_about
 
 NEVER, ALWAYS, PRICED = "never", "always", "priced C"
@@ -191,7 +192,7 @@ class FleetRuns:
     def read(cls, folder: str | os.PathLike[str]) -> "FleetRuns":
         """The runs of a folder made by ``ideal fleet simulate``."""
         rows, notes = read_runs(folder)
-        days = read_manifest(folder)["experiment"]["days"]
+        days = read_manifest(folder, KIND)["experiment"]["days"]
         with complaints_about(Path(folder) / RUNS):
             return cls.of(rows, notes, days)
 

@@ -8,9 +8,11 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from ideal_dispatch.arrays import BoolArray, FloatArray, IntArray, read_only
+from ideal_dispatch.context import Calendar
 from ideal_dispatch.dispatch.survival import CURVES, USUAL_CURVE, SurvivalCurve
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.fleet.travel import Travel
+from ideal_dispatch.forecast import Model
 from ideal_dispatch.forecast.response_time import ResponseModel
 from ideal_dispatch.ranges import Checked, Positive, Share, ZeroOrMore
 
@@ -98,7 +100,8 @@ class FleetCity:
     unit on its way to a call of priority a to be sent to one of priority b < a instead.
     ``street_start`` says whether a unit on the road leaves at once, or only after a turnout
     like that at the station. ``listed`` are calls that are taken as they are in place of drawn
-    ones. ``notes`` say what was assumed.
+    ones. ``calendar`` and ``model``, of travel times, are for dispatch policies. ``notes`` say
+    what was assumed.
     """
 
     name: str
@@ -121,6 +124,8 @@ class FleetCity:
     curve: SurvivalCurve = CURVES[USUAL_CURVE]
     street_start: bool = True
     listed: CallList | None = None
+    calendar: Calendar | None = None
+    model: Model | None = None
     notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:

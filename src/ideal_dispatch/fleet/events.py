@@ -123,14 +123,13 @@ def choose(world, tables, rule, calls, state, log, call, now_s):  # type: ignore
         log.cost[call] = rule.limit
     elif rule.kind == PRICED:
         away_s = _hold(world, state, calls, call, second, both_s, rule.recall, now_s)
-        cost = cost_of(world, tables, state, second, first, away_s, now_s)
-        log.cost[call] = rule.limit * cost
+        log.cost[call] = cost_of(world, tables, state, second, first, away_s, now_s)
     else:
         return first, second
     return first, second if saved > log.cost[call] else -1
 
 
-# --- sending and setting free ---------------- ------------------------------------------------
+# --- sending and setting free -----------------------------------------------------------------
 
 
 @kernel(counted=False, forceinline=True)

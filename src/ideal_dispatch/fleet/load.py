@@ -1,14 +1,17 @@
-"""How busy a fleet is, and the number of calls that keep it so busy."""
+"""Fleets of another size, and the number of calls that keeps a fleet so busy."""
+
+import numpy as np
 
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.fleet.calls import draw_calls
 from ideal_dispatch.fleet.city import FleetCity
-from ideal_dispatch.fleet.simulation import SecondRule, Simulator, summed
+from ideal_dispatch.fleet.results import year_totals
+from ideal_dispatch.fleet.simulation import SecondRule, Simulator
 from ideal_dispatch.ranges import Range
 
 _DAYS = 120
 _WITHIN = 0.002  # the busy share may miss by so much: other seeds differ as much
-_AT_MOST = 0.005  # calls are drawn anew at every rate, so that the share jumps by about so much
+_AT_MOST = 0.005  # calls are drawn again at every rate, so that the share jumps by about so much
 _TRIES = 12
 _RANGE = Range(0.01, 0.95, why=": above, calls wait without end")
 _ALONE = SecondRule("never").compiled("none")
@@ -18,7 +21,8 @@ def busy_share(city: FleetCity, *, seed: int = 0, days: int = _DAYS) -> float:
     """The share of unit time on duty that is busy if no call gets a second unit."""
     simulator = Simulator(city)
     calls = draw_calls(city, seed, days=days)
-    return summed(simulator, calls, *simulator.run(calls, _ALONE), days).busy
+    totals, _ = year_totals(simulator, calls, *simulator.run(calls, _ALONE), days)
+    return float(totals["busy"])
 
 
 def at_utilisation(city: FleetCity, utilisation: float, *, seed: int = 0) -> FleetCity:
@@ -55,3 +59,29 @@ def at_utilisation(city: FleetCity, utilisation: float, *, seed: int = 0) -> Fle
         f"fleet {city.name}: utilisation {utilisation:g} is not reached, {busy:.3f} is, with "
         f"{scaled.calls_per_day:.0f} calls a day; choose another"
     )
+
+
+def with_units(city: FleetCity, units: int) -> FleetCity:
+    """The same calls with a fleet of another size.
+
+    Every call belongs to the station nearest to it. A further unit goes where there are most
+    calls for each unit, the new one counted, and is on duty all day. A unit is taken where
+    its absence leaves the fewest calls for each unit of the stations. Of equals the first counts.
+    """
+    home = city.units.tolist()
+    shifts = city.shifts.tolist()
+    near = city.travel.fast_s[np.ix_(city.stations, city.cells)].argmin(axis=0)
+    calls = np.bincount(near, city.weights, minlength=len(city.stations))
+    count = np.bincount(home, minlength=len(city.stations))
+    while len(home) < units:
+        station = int(np.argmax(calls / (count + 1)))
+        home.append(station)
+        shifts.append([0.0, 24.0])
+        count[station] += 1
+    while len(home) > units:
+        load = np.where(count > 0, calls / np.maximum(count - 1, 1e-9), np.inf)
+        station = int(np.argmin(load))
+        last = len(home) - 1 - home[::-1].index(station)
+        del home[last], shifts[last]
+        count[station] -= 1
+    return city.changed(units=np.array(home, np.int32), shifts=np.array(shifts))

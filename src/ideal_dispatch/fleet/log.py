@@ -1,15 +1,13 @@
-"""The log of a fleet's year: its calls, which can be simulated again, and what became of them."""
+"""The log of a fleet's year: its calls, and what became of them under each policy."""
 
 import csv
 import gzip
 import io
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ideal_dispatch.archive import FileKind
 from ideal_dispatch.fleet.calls import ROLES, Calls
 from ideal_dispatch.fleet.city import MIDNIGHT, FleetCity
 from ideal_dispatch.fleet.units import Log
@@ -21,7 +19,6 @@ _LUCK = [f"luck_{k}" for k in range(1 + 4 * ROLES)]
 _DRAWN = ("scene_s", "transported", "handover_s", "chance", "assist_s")
 _ROLES = ("primary", "second")
 _TIMES = ("sent_s", "arrived_s", "stood_down_s")
-_KIND = FileKind("", 1, "log of calls", "simulate the fleet anew")
 
 
 def unit_names(city: FleetCity) -> list[str]:
@@ -45,32 +42,12 @@ def calls_file(city: FleetCity, calls: Calls) -> bytes:
     return _packed(columns)
 
 
-def read_calls(path: Path, city: FleetCity) -> Calls:
-    """The calls of a log, as they were drawn."""
-    with _KIND.complaints(path), gzip.open(path, "rt", encoding="utf-8", newline="") as file:
-        table = csv.reader(file)
-        header = next(table)
-        found = dict(zip(header, zip(*table, strict=True), strict=False))
-        levels = {one.name: k for k, one in enumerate(city.priorities)}
-        numbers = {
-            name: np.array(found[name], float)
-            for name in ("at_s", "cell", "arrest", "entitled", *_DRAWN, *_LUCK)
-        }
-        return Calls(
-            numbers["at_s"], numbers["cell"].astype(np.int32),
-            np.array([levels[name] for name in found["priority"]], np.int8),
-            numbers["arrest"] > 0, numbers["entitled"] > 0, numbers["scene_s"],
-            numbers["transported"] > 0, numbers["handover_s"], numbers["chance"],
-            np.column_stack([numbers[name] for name in _LUCK]), numbers["assist_s"],
-        )  # fmt: skip
-
-
 def log_file(city: FleetCity, calls: Calls, log: Log) -> bytes:
     """What became of every call under one policy; times are seconds since the year began.
 
     ``saved`` and ``cost`` are what the policy weighed, as chances of death.
     """
-    names = np.array([*unit_names(city), ""])  # −1 is nobody
+    names = np.array([*unit_names(city), ""])  # −1 is no unit
     columns = _of_calls(city, calls)
     for role, who in enumerate(_ROLES):
         columns[who] = names[log.unit[:, role]].tolist()
@@ -82,26 +59,6 @@ def log_file(city: FleetCity, calls: Calls, log: Log) -> bytes:
     columns["first_arrival_s"] = _texts(log.first_s, "%.3f")
     columns["saved"], columns["cost"] = _texts(log.saved, "%.6g"), _texts(log.cost, "%.6g")
     return _packed(columns)
-
-
-def first_difference(was: bytes, now: bytes) -> str | None:
-    """The first entry in which two logs differ, in words; None where they are the same."""
-    if was == now:
-        return None
-    try:
-        tables = [
-            list(csv.reader(io.StringIO(gzip.decompress(one).decode()))) for one in (was, now)
-        ]
-    except (OSError, EOFError, ValueError, csv.Error):
-        return "it is truncated or damaged"
-    old, new = tables
-    for number, (one, other) in enumerate(zip(old, new, strict=False)):
-        for name, before, after in zip(new[0], one, other, strict=False):
-            if before != after:
-                return f"call {number - 1}: {name} was {before or 'empty'}, is {after or 'empty'}"
-    if old == new:
-        return None  # packed in another way
-    return f"{len(old) - 1} calls were logged, there are {len(new) - 1}"
 
 
 def _of_calls(city: FleetCity, calls: Calls, *, exact: bool = False) -> dict[str, list[str]]:

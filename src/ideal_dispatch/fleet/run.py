@@ -1,43 +1,150 @@
-"""Experiments of a fleet, in parallel, that go on where they were interrupted.
+"""Experiments of a fleet on the engine: a cell is one year of one scenario under all policies.
 
-A piece of work is one year of one case under all policies: so every table that exists has
-the same years for all of them. Workers return what a year came to and the caller's process
-writes it, each year to a file of its own, which is either whole or not there.
+So every table that exists has the same years for all of them.
 """
 
 import json
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from ideal_dispatch.archive import FileKind
 from ideal_dispatch.cluster import spread
+from ideal_dispatch.dispatch.price import UNCALIBRATED
 from ideal_dispatch.dispatch.recall import Recall
 from ideal_dispatch.errors import FileFormatError, InputError
+from ideal_dispatch.experiment.engine import (
+    Files,
+    Run,
+    Watch,
+    described,
+    digest,
+    read_manifest,
+    unwatched,
+)
 from ideal_dispatch.files import write_file
+from ideal_dispatch.fleet.calls import WARM_UP_DAYS, Calls, days_of, draw_calls
 from ideal_dispatch.fleet.city import FleetCity
-from ideal_dispatch.fleet.experiment import NEVER, Case, FleetExperiment, Rule, with_units
-from ideal_dispatch.fleet.load import at_utilisation
-from ideal_dispatch.fleet.log import CALLS, first_difference, log_file, read_calls
-from ideal_dispatch.fleet.results import Tally, summary
-from ideal_dispatch.fleet.simulation import SecondRule
-from ideal_dispatch.fleet.years import Fleets, Piece, log_name
+from ideal_dispatch.fleet.experiment import FleetExperiment, FleetScenario, plain
+from ideal_dispatch.fleet.log import CALLS, calls_file, log_file
+from ideal_dispatch.fleet.policies import PolicyRule, PolicyTable, Rule
+from ideal_dispatch.fleet.results import NEVER, RunSummary, summary, year_totals
+from ideal_dispatch.fleet.simulation import SecondRule, Simulator
+from ideal_dispatch.fleet.units import Log, State
 from ideal_dispatch.frames import DataFrame, frame
-from ideal_dispatch.replay.run_folder import described, digest, locked, taken_up, versions
 
-MANIFEST = "manifest.json"
-KIND = FileKind("ideal-dispatch fleet 1", 1, "fleet's manifest", "name another folder")
-RUNS = "runs.json"
-LOGS, YEARS = "log", "years"
+KIND = FileKind("ideal-dispatch fleet 2", 1, "fleet simulation", "simulate the fleet again")
+RUNS, SUMMARIES, LOGS, YEARS = "runs.json", "summary.json", "log", "years"
 
-_WRITTEN_EVERY_S = 60.0  # tables of what is done so far, for who looks at them or interrupts
+_WRITTEN_EVERY_S = 60.0  # tables of what is done so far, for whoever looks at them or interrupts
 
-Watch = Callable[[str, float], None]
-"""Told the step and the share of it that is done."""
+
+class FleetYear(NamedTuple):
+    """A year of a scenario; its log goes to the folder ``logs``, and nowhere without."""
+
+    scenario: FleetScenario
+    seed: int
+    year: int
+    logs: str = ""
+
+    @property
+    def file(self) -> str:
+        """Its name in the run's folder."""
+        name = f"{self.scenario.name}_seed_{self.seed}_year_{self.year:04d}.json".lstrip("_")
+        return f"{YEARS}/{name}"
+
+
+@dataclass(frozen=True, eq=False)
+class Fleets:
+    """Every scenario made ready, and the rules that are tried on it: what workers share."""
+
+    cities: Mapping[FleetScenario, FleetCity]
+    rules: Mapping[str, Rule]
+    runs: Sequence[tuple[str, Recall]]
+    days: int
+    factors: tuple[float, ...] = UNCALIBRATED
+
+    @cached_property
+    def simulators(self) -> dict[FleetScenario, Simulator]:
+        """A simulator for each scenario."""
+        return {one: Simulator(city, self.factors) for one, city in self.cities.items()}
+
+    @cached_property
+    def made(self) -> dict[tuple[FleetScenario, str, Recall], PolicyRule]:
+        """Dispatch policies made for a scenario: they keep the paths that they asked for."""
+        return {}
+
+    def run(
+        self, scenario: FleetScenario, calls: Calls, policy: str, recall: Recall
+    ) -> tuple[State, Log]:
+        """Calls under one policy."""
+        rule, simulator = self.rules[policy], self.simulators[scenario]
+        if isinstance(rule, SecondRule):
+            return simulator.run(calls, rule.compiled(recall))
+        key = scenario, policy, recall
+        if key not in self.made:
+            if isinstance(rule, PolicyTable):
+                self.made[key] = rule.of(simulator, recall)
+            else:
+                self.made[key] = PolicyRule(simulator.city, rule)
+        return simulator.run(calls, self.made[key], recall)
+
+    def year(self, one: FleetYear) -> Files:
+        """The totals of one year under every policy, and its logs."""
+        simulator = self.simulators[one.scenario]
+        city = simulator.city
+        days = days_of(city) if city.listed is not None else self.days + WARM_UP_DAYS
+        calls = draw_calls(city, one.seed, one.year, days=days)
+        runs, files, never = [], {}, None
+        for policy, recall in self.runs:
+            state, log = self.run(one.scenario, calls, policy, recall)
+            totals, deaths = year_totals(simulator, calls, state, log, days, never)
+            never = deaths if never is None else never
+            runs.append({"policy": policy, "recall": recall, **totals})
+            if one.logs:
+                name = f"{one.logs}/{plain(policy)}_{plain(recall)}.csv.gz"
+                files[name] = log_file(city, calls, log)
+        if one.logs:
+            files[f"{one.logs}/{CALLS}"] = calls_file(city, calls)
+        return {**files, one.file: (json.dumps(runs) + "\n").encode()}
+
+
+class FleetTables:
+    """The tables of the years that are done so far."""
+
+    def __init__(self, fleets: Fleets) -> None:
+        self.fleets = fleets
+        self.summaries = {
+            (scenario, *run): RunSummary() for scenario in fleets.cities for run in fleets.runs
+        }
+
+    def add(self, one: FleetYear, content: bytes) -> None:
+        """Count a year by the content of its file."""
+        for totals in json.loads(content):
+            key = one.scenario, totals["policy"], totals["recall"]
+            self.summaries[key].add(one.seed, one.year, totals)
+
+    def rows(self) -> list[dict[str, Any]]:
+        """A row for each policy of each scenario, over its years and seeds."""
+        rows = []
+        for (scenario, policy, recall), done in self.summaries.items():
+            if done.years:
+                city = self.fleets.cities[scenario]
+                about = {"city": city.name, "units": city.num_units, "load": scenario.load,
+                         "entitled": city.entitled, "policy": policy, "recall": recall}  # fmt: skip
+                never = next(key for key in self.summaries if key[:2] == (scenario, NEVER))
+                rows.append({**about, **done.row(self.summaries[never])})
+        return rows
+
+    def write(self, place: Path) -> None:
+        """Write them as they are now."""
+        rows = self.rows()
+        for name, table in ((RUNS, rows), (SUMMARIES, summary(rows))):
+            write_file(place / name, json.dumps(table, ensure_ascii=False, indent=1) + "\n")
 
 
 def run_fleet(
@@ -46,217 +153,65 @@ def run_fleet(
     *,
     workers: int | None = 1,
     cluster: str | None = None,
-    watch: Watch = lambda step, share: None,
+    watch: Watch = unwatched,
 ) -> Path:
     """Simulate an experiment into ``folder``, and return it.
 
-    The same call goes on with an interrupted one, and the files are the same to the byte
+    The same call continues an interrupted run, and the files are the same to the byte
     for any number of ``workers`` (None: one per core) and for a ``cluster``, the address of
     a dask scheduler. Tables of the years that are done are there from the first minute on.
     """
-    if workers is not None and workers < 1:
-        raise InputError(f"workers {workers}: at least one is needed")
-    place = Path(folder)
-    with locked(place):
-        fleets = _opened(place, experiment, watch)
-        pieces = [
-            Piece(case, seed, year, experiment.log and (seed, year) == (experiment.seeds[0], 0))
-            for year in range(experiment.years) for seed in experiment.seeds
-            for case in fleets.cities
-        ]  # fmt: skip
-        tables = Tables(fleets)
-        missing = [piece for piece in pieces if not tables.taken(place / YEARS, piece)]
-        done = len(pieces) - len(missing)
-        written = time.monotonic()
-        work = spread(Fleets.year, fleets, missing, workers=workers, cluster=cluster)
-        with closing(work):  # type: ignore[type-var]
-            for one in work:
-                for name, content in one.logs.items():
-                    write_file(_logs(place, experiment, one.piece.case) / name, content)
-                write_file(place / YEARS / one.piece.file, json.dumps(one.runs) + "\n")
-                tables.add(one.piece, one.runs)
-                done += 1
-                watch("simulating", done / len(pieces))
-                if time.monotonic() > written + _WRITTEN_EVERY_S:
-                    tables.write(place)
-                    written = time.monotonic()
-        tables.write(place)
-    return place
-
-
-class Tables:
-    """The tables of the years that are done so far."""
-
-    def __init__(self, fleets: Fleets) -> None:
-        self.fleets = fleets
-        self.tallies = {
-            (case, *run): Tally() for case in fleets.cities for run in fleets.runs
-        }  # fmt: skip
-
-    def taken(self, folder: Path, piece: Piece) -> bool:
-        """Take up a year that was done before; False where it was not."""
-        path = folder / piece.file
-        if not path.exists():
-            return False
-        try:
-            self.add(piece, json.loads(path.read_bytes()))
-        except (ValueError, KeyError, TypeError):
-            raise FileFormatError(f"{path}: damaged; remove it, and it is made anew") from None
-        return True
-
-    def add(self, piece: Piece, runs: Sequence[Mapping[str, Any]]) -> None:
-        """Count a year."""
-        for one in runs:
-            key = piece.case, one["policy"], one["recall"]
-            self.tallies[key].add(piece.seed, piece.year, one)
-
-    def rows(self) -> list[dict[str, Any]]:
-        """A row for each policy of each case, over its years and seeds."""
-        rows = []
-        for (case, policy, recall), tally in self.tallies.items():
-            if tally.years:
-                city = self.fleets.cities[case]
-                about = {"city": city.name, "units": city.num_units, "load": case.load,
-                         "entitled": city.entitled, "policy": policy, "recall": recall}  # fmt: skip
-                never = next(key for key in self.tallies if key[:2] == (case, NEVER))
-                rows.append({**about, **tally.row(self.tallies[never])})
-        return rows
-
-    def write(self, place: Path) -> None:
-        """Write them as they are now."""
-        rows = self.rows()
-        for name, table in ((RUNS, rows), ("summary.json", summary(rows))):
-            write_file(place / name, json.dumps(table, ensure_ascii=False, indent=1) + "\n")
-
-
-def _logs(place: Path, experiment: FleetExperiment, case: Case) -> Path:
-    """The folder of a case's logs; where there is only one case, that of all logs."""
-    alone = len(list(experiment.cases())) == 1
-    return place / LOGS if alone else place / LOGS / case.name
-
-
-def _opened(place: Path, experiment: FleetExperiment, watch: Watch) -> Fleets:
-    """Begin in an empty folder, or take up what is there; every case made ready."""
-    rules = experiment.rules
-    found = {}
-    for k, name in enumerate(experiment.cities):
-        watch("reading cities", k / len(experiment.cities))
-        found[name] = experiment.city(name)
-    watch("reading cities", 1.0)
-    tables = experiment.tables
-    files = {"beside": str(experiment.folder.resolve()), "cities": tables.pop("cities")}
+    watch("reading cities", 0.0)
+    rules, found = experiment.rules, {name: experiment.city(name) for name in experiment.cities}
+    factors = experiment.factors(found.values())
     settings: dict[str, Any] = {
-        "format": KIND.format,
-        "experiment": tables,
-        "cities": {name: _about(city) for name, city in found.items()},
+        "experiment": experiment.tables,
+        "cities": {
+            name: {"name": city.name, "stations": len(city.stations), "units": city.num_units,
+                   "hospitals": len(city.hospitals), "cells": len(city.cells),
+                   "notes": list(city.notes), "settings": described(city)}
+            for name, city in found.items()
+        },
         "policies": {name: described(rule) for name, rule in rules.items()},
-        "versions": versions(),
-    }
-    factors, desks = experiment.factors(found.values()), experiment.desks
-    if desks:
-        settings["desks"] = {name: described(desk) for name, desk in desks.items()}
+    }  # fmt: skip
     if experiment.price:
         settings["price"] = digest((experiment.folder / experiment.price).read_bytes())
-    settings = json.loads(json.dumps(settings))
-    known = taken_up(place, MANIFEST, KIND, settings, "simulation")
-    per_day = None if known is None else known["calls_per_day"]
-    cities = ready(experiment, found, per_day, watch)
-    if known is None:
-        settings["files"] = files  # they may move: what they say of the cities is compared
-        settings["calls_per_day"] = {case.name: city.calls_per_day for case, city in cities.items()}
-        write_file(place / MANIFEST, json.dumps(settings, ensure_ascii=False, indent=1) + "\n")
-    for folder in (place / YEARS, *(_logs(place, experiment, case) for case in cities)):
-        if folder.name == YEARS or experiment.log:
-            folder.mkdir(parents=True, exist_ok=True)
-    return Fleets(cities, rules, experiment.runs, experiment.days, factors, desks)
-
-
-def _about(city: FleetCity) -> dict[str, Any]:
-    """A city in the manifest."""
-    told = described(city)
-    counted = {"stations": len(city.stations), "units": city.num_units,
-               "hospitals": len(city.hospitals), "cells": len(city.cells)}  # fmt: skip
-    return {"name": city.name, **counted, "notes": list(city.notes), "settings": told}
-
-
-def ready(
-    experiment: FleetExperiment,
-    found: Mapping[str, FleetCity],
-    per_day: Mapping[str, float] | None = None,
-    watch: Watch = lambda step, share: None,
-) -> dict[Case, FleetCity]:
-    """The city of every case: its load first, then its fleet, then who is entitled.
-
-    ``per_day`` are calls a day that were found before.
-    """
-    loaded: dict[tuple[str, float | None], FleetCity] = {
-        (name, None): city for name, city in found.items()
-    }
-    cases = list(experiment.cases())
-    cities = {}
-    for k, case in enumerate(cases):
-        watch("setting loads", k / len(cases))
-        key = case.city, case.load
-        if case.load is not None and key not in loaded:
-            city = found[case.city]
-            loaded[key] = (
-                at_utilisation(city, case.load, seed=experiment.seeds[0]) if per_day is None
-                else city.changed(calls_per_day=per_day[case.name])
-            )  # fmt: skip
-        city = loaded[key]
-        if case.units is not None:
-            city = with_units(city, case.units)
-        cities[case] = city if case.entitled is None else city.changed(entitled=case.entitled)
-    watch("setting loads", 1.0)
-    return cities
-
-
-def read_manifest(folder: str | os.PathLike[str]) -> dict[str, Any]:
-    """What the manifest of a run says."""
-    path = Path(folder) / MANIFEST
-    if not path.exists():
-        raise InputError(f"{folder}: no simulation of a fleet there, {MANIFEST} is missing")
-    with KIND.complaints(path):
-        return KIND.checked(json.loads(path.read_bytes()))
+    with Run.opened(folder, KIND, settings) as run:
+        cities = experiment.ready(found, watch)
+        run.note(calls_per_day={one.name: city.calls_per_day for one, city in cities.items()})
+        fleets = Fleets(cities, rules, experiment.runs, experiment.days, factors)
+        logs = {one: LOGS if len(cities) == 1 else f"{LOGS}/{one.name}" for one in cities}
+        first = (experiment.seeds[0], 0) if experiment.log else None
+        years = [
+            FleetYear(one, seed, year, logs[one] if (seed, year) == first else "")
+            for year in range(experiment.years) for seed in experiment.seeds for one in cities
+        ]  # fmt: skip
+        tables, tasks = FleetTables(fleets), {one.file: one for one in years}
+        written = time.monotonic()
+        cells = run.cells(Fleets.year, fleets, tasks, workers=workers, cluster=cluster)
+        for done, name in enumerate(cells, 1):
+            try:
+                tables.add(tasks[name], (run.folder / name).read_bytes())
+            except (ValueError, KeyError, TypeError):
+                path = run.folder / name
+                raise FileFormatError(f"{path}: damaged; remove it and run again") from None
+            watch("simulating", done / len(years))
+            if time.monotonic() > written + _WRITTEN_EVERY_S:
+                tables.write(run.folder)
+                written = time.monotonic()
+        tables.write(run.folder)
+    return Path(folder)
 
 
 def read_runs(folder: str | os.PathLike[str]) -> tuple[list[dict[str, Any]], list[str]]:
     """The rows of a run, and what was assumed of its cities."""
-    manifest, path = read_manifest(folder), Path(folder) / RUNS
+    manifest, path = read_manifest(folder, KIND), Path(folder) / RUNS
     if not path.exists():
         raise InputError(f"{folder}: {RUNS} is missing; no year is done yet")
     with KIND.complaints(path):
         rows: list[dict[str, Any]] = json.loads(path.read_bytes())
     notes = dict.fromkeys(note for city in manifest["cities"].values() for note in city["notes"])
     return rows, list(notes)
-
-
-def again(folder: str | os.PathLike[str], *, watch: Watch = lambda step, share: None) -> list[str]:
-    """Simulate the calls of a run's logs again; what differs from the logs, a line each."""
-    place, told = Path(folder), read_manifest(folder)
-    with KIND.complaints(place / MANIFEST):
-        files = told["files"]
-        tables = told["experiment"] | {"cities": files["cities"]}
-        experiment = FleetExperiment.of(tables, Path(files["beside"]))
-    if not experiment.log:
-        raise InputError(f"{place}: it was simulated with log = false; there is nothing to compare")
-    found = {name: experiment.city(name) for name in experiment.cities}
-    cities = ready(experiment, found, told["calls_per_day"])
-    fleets = Fleets(
-        cities, experiment.rules, experiment.runs, experiment.days,
-        experiment.factors(found.values()), experiment.desks,
-    )  # fmt: skip
-    differ = []
-    for k, (case, city) in enumerate(cities.items()):
-        logs = _logs(place, experiment, case)
-        calls = read_calls(logs / CALLS, city)
-        for policy, recall in fleets.runs:
-            path = logs / log_name(policy, recall)
-            now = log_file(city, calls, fleets.run(case, calls, policy, recall)[1])
-            if what := first_difference(path.read_bytes(), now):
-                differ.append(f"{path.relative_to(place)}: {what}")
-        watch("simulating again", (k + 1) / len(cities))
-    return differ
 
 
 # --- from Python -------------------------------------------------------------------------
@@ -274,14 +229,14 @@ class FleetResult:
     years: Sequence[Mapping[str, Any]]
 
     def to_frame(self) -> DataFrame:
-        """The rows as a DataFrame; what is told of groups of calls is left out."""
+        """The rows as a DataFrame, without the groups of calls."""
         return frame({name: [row[name] for row in self.rows] for name in self.rows[0]
                       if name != "groups"})  # fmt: skip
 
 
 def simulate_fleet(
     city: FleetCity,
-    policy: Rule | str = "priced",
+    policy: Rule | str = "survival",
     years: int = 20,
     seed: int = 0,
     recall: Recall = "first arrival",
@@ -291,22 +246,25 @@ def simulate_fleet(
 ) -> FleetResult:
     """Years of a city's fleet under a policy, and the same years without second units.
 
-    ``policy`` is "never", "always", "random", "fixed" or "priced", a
-    :class:`~ideal_dispatch.fleet.simulation.SecondRule` with its limit, or an object with
-    ``name`` and ``choose(view)``. ``recall`` is "none", "first arrival", "worth" or
-    "live". Same seed, same years.
+    ``policy`` is "never", "always", "random" or "survival", a
+    :class:`~ideal_dispatch.fleet.simulation.SecondRule` with its threshold, or an object with
+    ``name`` and ``decide(situation, rng)`` as in a replay. ``recall`` is "none", "first arrival",
+    "worth" or "live". Same seed, same years.
     """
     rule = SecondRule(policy) if isinstance(policy, str) else policy  # type: ignore[arg-type]
     experiment = FleetExperiment(years=years, days=days, seeds=(seed,), recall=(recall,))
-    case = next(experiment.cases())
+    scenario = next(experiment.scenarios())
     runs: list[tuple[str, Recall]] = [(NEVER, "none")]
     runs += [(rule.name, recall)] if rule.name != NEVER else []
-    fleets = Fleets({case: city}, {NEVER: SecondRule("never"), rule.name: rule}, runs, days)
-    tables, found = Tables(fleets), {}
-    pieces = [Piece(case, seed, year, logged=False) for year in range(years)]
-    for one in spread(Fleets.year, fleets, pieces, workers=workers):
-        tables.add(one.piece, one.runs)
-        alone = Tables(fleets)
-        alone.add(one.piece, one.runs)
-        found[one.piece.year] = [{"year": one.piece.year, **row} for row in alone.rows()]
+    rules: dict[str, Rule] = {NEVER: SecondRule("never"), rule.name: rule}
+    fleets = Fleets({scenario: city}, rules, runs, days)
+    tables, found = FleetTables(fleets), {}
+    tasks = [FleetYear(scenario, seed, year) for year in range(years)]
+    for files in spread(Fleets.year, fleets, tasks, workers=workers):
+        for one in tasks:
+            if one.file in files:
+                alone = FleetTables(fleets)
+                for counted in (tables, alone):
+                    counted.add(one, files[one.file])
+                found[one.year] = [{"year": one.year, **row} for row in alone.rows()]
     return FleetResult(tables.rows(), [row for year in sorted(found) for row in found[year]])

@@ -7,18 +7,21 @@ from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
-from ideal_dispatch.arrays import BoolArray, FloatArray
+from ideal_dispatch.arrays import BoolArray, FloatArray, IntArray
 from ideal_dispatch.dispatch.price import UNCALIBRATED, PriceTables
-from ideal_dispatch.dispatch.recall import RECALLS as RECALLS
-from ideal_dispatch.dispatch.recall import Recall as Recall
-from ideal_dispatch.dispatch.recall import check_s
+from ideal_dispatch.dispatch.recall import RECALLS, Recall, check_s
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.fleet import events
-from ideal_dispatch.fleet.calls import DAY_S, Calls, counted_from_s
+from ideal_dispatch.fleet.calls import Calls
 from ideal_dispatch.fleet.city import FleetCity
 from ideal_dispatch.fleet.prices import price_tables
 from ideal_dispatch.fleet.units import (
+    ALWAYS,
+    FIXED,
     HOME,
+    NEVER,
+    PRICED,
+    RANDOM,
     TOLD,
     Log,
     Numbers,
@@ -29,50 +32,53 @@ from ideal_dispatch.fleet.units import (
     mean_response,
     place_of,
 )
+from ideal_dispatch.ranges import Range
+from ideal_dispatch.toml_tables import require
 
-KINDS = ("never", "always", "random", "fixed", "priced")
-"""Built-in rules for the second unit."""
-
-BIN_S, BINS = 5.0, 1440
-"""First arrivals are counted in bins of so many seconds, each with its end; the last is open."""
+KINDS = ("never", "always", "random", "survival")
+"""Rules for the second unit that the event loop has compiled."""
 
 
 @dataclass(frozen=True, slots=True)
 class SecondRule:
     """Which of the calls that are entitled to a second unit get one.
 
-    "never" and "always" say it. "random" takes the share ``limit`` of them, "fixed" those
-    that save more than the chance of death ``limit``, "priced" those that save more than
-    ``limit`` times the price of the unit at that moment.
+    "never" and "always" have no ``threshold``. "random" draws a number from 0 to 1 for each call
+    and sends a second where it reaches the threshold: 0.75 sends one in four. "survival" sends
+    one where the second saves more than the threshold, a chance of death, or "priced": more than
+    the price of the unit at that moment.
     """
 
-    kind: Literal["never", "always", "random", "fixed", "priced"] = "priced"
-    limit: float = 1.0
+    kind: Literal["never", "always", "random", "survival"] = "survival"
+    threshold: float | Literal["priced"] | None = None
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
             raise InputError(f"rule {self.kind!r}: choose {', '.join(KINDS)}")
-        if not (math.isfinite(self.limit) and self.limit >= 0.0):
-            raise InputError(f"rule {self.kind}: limit {self.limit}; zero or more is needed")
+        usual = {"random": 0.5, "survival": "priced"}.get(self.kind)
+        asked = usual if self.threshold is None else self.threshold
+        if usual is None:
+            require(asked is None, f"rule {self.kind}: it has no threshold")
+        elif asked != usual:
+            Range(0, 1).check(asked, f"rule {self.kind}: threshold")
+        object.__setattr__(self, "threshold", asked)
 
     @property
     def name(self) -> str:
         """Its name in tables."""
-        if self.kind == "random":
-            return "random half" if self.limit == 0.5 else f"random {self.limit:g}"
-        if self.kind == "fixed":
-            return f"fixed {self.limit:g}"
-        if self.kind == "priced" and self.limit != 1.0:
-            return f"priced x {self.limit:g}"
-        return self.kind
+        return self.kind if self.threshold is None else f"{self.kind} {self.threshold}"
 
     def compiled(self, recall: Recall) -> Rule:
         """As the event loop takes it."""
         if recall not in RECALLS:
             raise InputError(f"recall {recall!r}: choose {', '.join(RECALLS)}")
-        return Rule(
-            KINDS.index(self.kind), float(self.limit), RECALLS.index(recall), check_s(recall)
-        )
+        kinds = {"never": NEVER, "always": ALWAYS, "random": RANDOM, "survival": FIXED}
+        kind, limit = kinds[self.kind], 0.0
+        if self.threshold == "priced":
+            kind = PRICED
+        elif self.threshold is not None:
+            limit = 1.0 - self.threshold if kind == RANDOM else self.threshold
+        return Rule(kind, limit, RECALLS.index(recall), check_s(recall))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -84,31 +90,16 @@ class FleetView:
     ``at_home`` whether it is idle in its station.
     """
 
-    city: FleetCity
     calls: Calls
     call: int
     now_s: float
     response_s: FloatArray
-    free: Any
-    place: Any
+    free: BoolArray
+    place: IntArray
+    at_home: BoolArray
     primary: int
-    simulator: "Simulator"
     state: State
     log: Log
-
-    @property
-    def at_home(self) -> BoolArray:
-        """Which units are idle in their stations."""
-        return np.asarray(self.state.status == HOME)
-
-    def suggested(self, rule: Rule) -> tuple[int, int]:
-        """What a built-in rule would choose."""
-        parts = self.simulator
-        chosen: tuple[int, int] = events.choose(
-            parts.world, parts.tables, rule, Columns.of(self.calls), self.state, self.log,
-            self.call, self.now_s,
-        )  # fmt: skip
-        return chosen
 
 
 @runtime_checkable
@@ -178,15 +169,15 @@ class Simulator:
         recall: Recall = "first arrival",
     ) -> None:
         """From a moment until another; ``state`` and ``log`` are written into."""
-        told = rule
-        if not isinstance(told, Rule):
-            told = Rule(TOLD, 0.0, RECALLS.index(recall), check_s(recall))
-        parts = self.world, self.tables, told, Columns.of(calls), state, log
+        compiled = rule
+        if not isinstance(compiled, Rule):
+            compiled = Rule(TOLD, 0.0, RECALLS.index(recall), check_s(recall))
+        parts = self.world, self.tables, compiled, Columns.of(calls), state, log
         while (call := events.advance(*parts, until_s)) >= 0:
             assert isinstance(rule, Chooser)
-            state.choice[:] = self._told(rule, calls, call, state, log)
+            state.choice[:] = self._chosen(rule, calls, call, state, log)
 
-    def _told(
+    def _chosen(
         self, rule: Chooser, calls: Calls, call: int, state: State, log: Log
     ) -> tuple[int, int]:
         """The units that a rule in Python names, checked."""
@@ -199,9 +190,8 @@ class Simulator:
         primary = events.primary_of(world, state, columns, log, call, now_s)
         seconds = np.where(free, means, np.inf)
         seconds[primary] = means[primary]  # it may be redirected from a less urgent call
-        view = FleetView(
-            self.city, calls, call, now_s, seconds, free, place, primary, self, state, log
-        )
+        at_home = np.asarray(state.status == HOME)
+        view = FleetView(calls, call, now_s, seconds, free, place, at_home, primary, state, log)
         first, second = rule.choose(view)
         good = 0 <= first < len(free) and np.isfinite(seconds[first]) and second < len(free)
         if not good or second == first or (second >= 0 and not free[second]):
@@ -229,63 +219,3 @@ class Columns(NamedTuple):
     @classmethod
     def of(cls, calls: Calls) -> "Columns":
         return cls(*(getattr(calls, name) for name in cls._fields))
-
-
-# --- what a year comes to ----------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Year:
-    """One year of a fleet in numbers.
-
-    ``groups`` are the arrests, the calls that are not entitled to a second unit, and then
-    each priority; of every group there are the number of calls, the sum of seconds until the
-    first arrival, and how many fell into each bin of seconds. ``deaths`` is the expected number
-    among the arrests. ``seconds`` second units went to ``entitled``
-    calls; ``held_s`` is for how long units were kept that took no patient, ``stood`` how many
-    were stood down on their way. ``queued`` calls found no unit free, or lost theirs to a more
-    urgent call.
-    """
-
-    groups: tuple[str, ...]
-    calls: Any
-    total_s: Any
-    bins: Any
-    deaths: float
-    entitled: int
-    seconds: int
-    held_s: float
-    stood: int
-    stood_s: float
-    queued: int
-    busy: float
-    events: int
-
-
-def summed(simulator: Simulator, calls: Calls, state: State, log: Log, days: float) -> Year:
-    """A run in numbers; calls count as :func:`~ideal_dispatch.fleet.calls.counted_from_s` says."""
-    city = simulator.city
-    counted = calls.at_s >= counted_from_s(city, days)
-    response_s = log.first_s - calls.at_s
-    named = {"arrests": calls.arrest, "others": ~calls.entitled}
-    named |= {one.name: calls.priority == k for k, one in enumerate(city.priorities)}
-    columns = []
-    for inside in named.values():
-        chosen = counted & inside
-        spot = np.clip(np.ceil(response_s[chosen] / BIN_S) - 1, 0, BINS - 1).astype(np.int64)
-        columns.append(
-            (int(chosen.sum()), response_s[chosen].sum(), np.bincount(spot, minlength=BINS))
-        )
-    count, total_s, bins = zip(*columns, strict=True)
-    risk = np.interp(response_s[counted & calls.arrest], np.arange(len(city.risk)), city.risk)
-    second = counted & (log.unit[:, 1] >= 0)
-    stood = np.isfinite(log.stood_s[second])
-    kept = (log.stood_s[second] - log.sent_s[second])[stood]
-    waited = counted & (log.sent_s[:, 0] > calls.at_s + city.work.delay_s + 1e-6)
-    length_s = days * DAY_S
-    return Year(
-        tuple(named), np.array(count), np.array(total_s), np.array(bins),
-        float(risk.sum()), int((counted & calls.entitled).sum()), int(second.sum()),
-        float(log.held_s[second].sum()), int(stood.sum()), float(kept.sum()), int(waited.sum()),
-        float(state.busy_s.sum() / (length_s * city.on_duty.mean())), int(state.count[3]),
-    )  # fmt: skip

@@ -72,9 +72,8 @@ class World(NamedTuple):
 class Rule(NamedTuple):
     """Who gets a second unit, and when it is stood down.
 
-    ``limit`` is a share of calls for ``RANDOM`` and a chance of death for ``FIXED``; it
-    multiplies the price for ``PRICED``. With ``ON_WORTH`` and ``LIVE`` a pair is looked at each
-    ``check_s``.
+    ``limit`` is a share of calls for ``RANDOM`` and a chance of death for ``FIXED``. With
+    ``ON_WORTH`` and ``LIVE`` a pair is looked at each ``check_s``.
     """
 
     kind: int

@@ -24,6 +24,7 @@ from ideal_dispatch.dispatch.policy_tables import FittedParts
 from ideal_dispatch.dispatch.situation import Incident
 from ideal_dispatch.dispatch.worth import load_gain
 from ideal_dispatch.errors import IdealError, InputError, PluginError
+from ideal_dispatch.experiment.engine import locked
 from ideal_dispatch.files import write_file
 from ideal_dispatch.forecast import Model
 from ideal_dispatch.forecast.drift import DriftModel
@@ -35,7 +36,7 @@ from ideal_dispatch.replay.fitting import load_parts
 from ideal_dispatch.replay.incidents import RecordedCalls, with_units_on_road
 from ideal_dispatch.replay.log import dropped_text, line_text
 from ideal_dispatch.replay.run import LOG, Report, merged
-from ideal_dispatch.replay.run_folder import Manifest, locked, settings
+from ideal_dispatch.replay.run_folder import Manifest, settings
 from ideal_dispatch.replay.simulation import DecidedCall, Replay
 from ideal_dispatch.replay.study import LEFT_OUT, take_up, transferred_parts, write_start
 from ideal_dispatch.toml_tables import complaints_about

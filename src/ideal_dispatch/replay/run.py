@@ -16,10 +16,11 @@ from pathlib import Path
 from ideal_dispatch.cluster import spread
 from ideal_dispatch.dispatch.situation import Incident
 from ideal_dispatch.errors import InputError
+from ideal_dispatch.experiment.engine import locked
 from ideal_dispatch.files import atomic_write, write_file
 from ideal_dispatch.replay.incidents import check_incidents
 from ideal_dispatch.replay.log import DROPPED
-from ideal_dispatch.replay.run_folder import Manifest, locked, settings
+from ideal_dispatch.replay.run_folder import Manifest, settings
 from ideal_dispatch.replay.simulation import Replay
 from ideal_dispatch.traffic.replayed_traffic import ReplayedTraffic
 

@@ -1,25 +1,16 @@
-"""The folder of a replay: one process at a time in it, and its manifest, what was replayed how."""
+"""The folder of a replay: its manifest, what was replayed how."""
 
-import fcntl
-import hashlib
 import json
-import math
 import os
-import platform
-import socket
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass, fields, is_dataclass
-from datetime import UTC, datetime
-from importlib.metadata import version
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from ideal_dispatch.archive import FileKind
 from ideal_dispatch.dispatch.situation import Incident
 from ideal_dispatch.errors import InputError
+from ideal_dispatch.experiment.engine import LOCK, described, digest, versions
 from ideal_dispatch.files import write_file
 from ideal_dispatch.replay.simulation import Replay
 from ideal_dispatch.traffic.present_traffic import PresentTraffic
@@ -27,47 +18,6 @@ from ideal_dispatch.traffic.replayed_traffic import ReplayedTraffic
 
 NAME = "run.json"
 KIND = FileKind("ideal-dispatch replay 1", 1, "replay's manifest", "name another folder")
-LOCK = ".lock"
-
-
-@contextmanager
-def locked(folder: Path) -> Iterator[None]:
-    """Hold the folder, made where it is not there, or say who holds it.
-
-    The system lets go of a process that ends in whatever way: a file that one
-    left behind holds nobody off.
-    """
-    if folder.exists() and not folder.is_dir():
-        raise InputError(f"{folder}: is a file; name a folder")
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / LOCK
-    descriptor = _held(path)
-    try:
-        os.ftruncate(descriptor, 0)
-        since = datetime.now(UTC).isoformat(timespec="seconds")
-        os.write(descriptor, f"process {os.getpid()} on {socket.gethostname()}, {since}".encode())
-        yield
-    finally:
-        path.unlink(missing_ok=True)  # before it is let go, so that nobody loses a new one
-        os.close(descriptor)
-
-
-def _held(path: Path) -> int:
-    """A descriptor of the file, locked."""
-    while True:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            who = os.read(descriptor, 200).decode(errors="replace") or "which, it does not say yet"
-            os.close(descriptor)
-            raise InputError(
-                f"{path.parent}: another process is at work there ({who}); wait for it, or name "
-                "another folder"
-            ) from None
-        if path.exists() and path.stat().st_ino == os.fstat(descriptor).st_ino:
-            return descriptor
-        os.close(descriptor)  # its holder removed it between our two steps
 
 
 @dataclass(slots=True)
@@ -162,12 +112,6 @@ def settings(replay: Replay, incidents: Sequence[Incident]) -> dict[str, Any]:
     }
 
 
-def versions() -> dict[str, str]:
-    """Of Python and of the packages that results depend on."""
-    packages = {name: version(name) for name in ("ideal-dispatch", "numpy", "numba")}
-    return {"python": platform.python_version(), **packages}
-
-
 def _call_text(call: Incident) -> str:
     units = "".join(f"\t{unit.name}\t{unit.node}\t{unit.kind}" for unit in call.on_road)
     return f"{call.name}\t{call.node}\t{call.at.isoformat()}{units}\n"
@@ -179,35 +123,3 @@ def _of_traffic(traffic: ReplayedTraffic | PresentTraffic) -> dict[str, Any]:
     own = {} if traffic.source is None else {"source": described(traffic.source)}
     router = asdict(traffic.params)
     return {"recording": traffic.recording.checksum, "router": router, **own}
-
-
-def described(value: Any) -> Any:
-    """A policy or a part of one in plain JSON: its own ``describe()``, or its fields.
-
-    Arrays become digests and numbers that are not finite become texts, so that
-    another description is another policy.
-    """
-    if value is None or isinstance(value, str | int):
-        return value
-    if isinstance(value, float):
-        return value if math.isfinite(value) else str(value)
-    if isinstance(value, Mapping):
-        return {str(key): described(one) for key, one in value.items()}
-    if isinstance(value, list | tuple):
-        return [described(one) for one in value]
-    if isinstance(value, np.ndarray):
-        return digest(np.ascontiguousarray(value).tobytes())
-    own = getattr(value, "describe", None)
-    if callable(own):
-        return described(own())
-    if hasattr(value, "checksum"):
-        return {"type": type(value).__name__, "checksum": str(value.checksum)}
-    if is_dataclass(value):
-        parts = {field.name: described(getattr(value, field.name)) for field in fields(value)}
-        return {"type": type(value).__name__, **parts}
-    return {"type": type(value).__name__}
-
-
-def digest(content: bytes) -> str:
-    """The checksum of some bytes, for a manifest."""
-    return hashlib.blake2b(content, digest_size=16).hexdigest()

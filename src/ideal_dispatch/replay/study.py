@@ -15,6 +15,7 @@ from typing import Any
 from ideal_dispatch.dispatch.decision import Policy
 from ideal_dispatch.dispatch.policy_tables import FittedParts, needed_parts
 from ideal_dispatch.errors import InputError
+from ideal_dispatch.experiment.engine import LOCK, locked
 from ideal_dispatch.files import write_file
 from ideal_dispatch.replay.drive import World
 from ideal_dispatch.replay.experiment import EXPERIMENT, Experiment, Ground, Live
@@ -28,7 +29,6 @@ from ideal_dispatch.replay.fitting import (
 from ideal_dispatch.replay.incidents import RecordedCalls
 from ideal_dispatch.replay.past import PastDays, collect_past
 from ideal_dispatch.replay.radii import radii_file, write_radii
-from ideal_dispatch.replay.run_folder import LOCK, locked
 from ideal_dispatch.toml_tables import complaints_about
 
 STARTS, LEFT_OUT = "starts.jsonl", "left_out_calls.csv"

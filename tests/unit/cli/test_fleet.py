@@ -7,7 +7,7 @@ import pytest
 
 from ideal_dispatch.cli import fleet as fleet_command
 from ideal_dispatch.cli.help import described
-from ideal_dispatch.errors import IdealError, InputError
+from ideal_dispatch.errors import InputError
 from tests.unit.evaluation.fleet_rows import row
 from tests.unit.fleet.small_runs import SmallExperiment
 
@@ -28,7 +28,7 @@ def experiment(tmp_path: Path) -> Path:
     return tmp_path / "small.toml"
 
 
-def test_an_experiment_is_simulated_told_and_simulated_again(
+def test_an_experiment_is_simulated_and_printed(
     experiment: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
@@ -46,13 +46,6 @@ def test_an_experiment_is_simulated_told_and_simulated_again(
     assert lines[1][:3] == ["always", "first", "arrival"]
     saved = never["deaths_per_1000"] - always["deaths_per_1000"]
     assert lines[1][4:6] == [f"{saved:.2f}", f"{always['paired_se']:.2f}"]
-
-    simulate(again=tmp_path / "out")
-    assert capsys.readouterr().out.startswith("same: the calls of ")
-    log = tmp_path / "out" / "log" / "never_none.csv.gz"
-    log.write_bytes((log.parent / "always_first_arrival.csv.gz").read_bytes())
-    with pytest.raises(IdealError, match=r"1 logs are not the same; the first, log/never_none.csv"):
-        simulate(again=tmp_path / "out")
 
 
 def test_a_fleet_without_other_calls_is_told_with_dashes() -> None:
@@ -72,7 +65,7 @@ def test_lines_of_the_command_are_an_experiment() -> None:
     assert (told.years, told.seeds, told.utilisation, told.entitled, told.units) == (
         3, (5,), (0.3, 0.7), (0.3,), (12,)
     )  # fmt: skip
-    assert told.policies["fixed C"] == {"kind": "fixed", "limit": 0.002}
+    assert told.policies["fixed C"] == {"kind": "survival", "threshold": {"cost": 0.002}}
 
 
 def test_a_city_of_jemss(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -90,7 +83,6 @@ def test_a_city_of_jemss(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
     [
         ({}, "-o is missing: which folder"),
         ({"file": "small.toml", "output": "out", "years": 3}, "--years goes without a file; write"),
-        ({"again": "out", "years": 3}, "--again goes alone"),
         ({"output": "out", "jemss": "nowhere"}, "nowhere: no such folder; give a model folder"),
         ({"output": "out", "utilisation": [1.5]}, r"utilisation 1\.5: 0\.01 to 0\.95 is needed"),
     ],
@@ -99,7 +91,7 @@ def test_what_cannot_be_done_is_said_in_one_line(
     experiment: Path, monkeypatch: pytest.MonkeyPatch, options: dict[str, object], message: str
 ) -> None:
     monkeypatch.chdir(experiment.parent)
-    paths = {name: Path(str(options[name])) for name in ("file", "output", "again", "jemss")
+    paths = {name: Path(str(options[name])) for name in ("file", "output", "jemss")
              if name in options}  # fmt: skip
     with pytest.raises(InputError, match=message):
         simulate(**(options | paths))

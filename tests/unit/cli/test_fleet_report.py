@@ -33,7 +33,5 @@ def test_a_run_becomes_a_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]
 
 
 def test_a_folder_of_something_else_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(
-        InputError, match=r"no simulation of a fleet there, manifest.json is missing"
-    ):
+    with pytest.raises(InputError, match=r"no fleet simulation there, manifest.json is missing"):
         report(run=tmp_path)

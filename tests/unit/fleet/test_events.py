@@ -13,9 +13,11 @@ import pytest
 
 from ideal_dispatch.dispatch.recall import RECALLS, Recall, check_s
 from ideal_dispatch.errors import InputError
+from ideal_dispatch.fleet import events
 from ideal_dispatch.fleet.calls import draw_calls
 from ideal_dispatch.fleet.city import FleetCity, Priority, Work
-from ideal_dispatch.fleet.simulation import FleetView, SecondRule, Simulator, summed
+from ideal_dispatch.fleet.results import year_totals
+from ideal_dispatch.fleet.simulation import Columns, FleetView, SecondRule, Simulator
 from ideal_dispatch.fleet.units import ASSIST, HOME, RETURNING, SCENE, Log, Rule, State
 from ideal_dispatch.forecast.response_time import Effects, ResponseModel
 from tests.fleets import calls_at, fleet, line, town, with_luck
@@ -293,10 +295,10 @@ def test_call_that_finds_nobody_goes_to_the_neighbour() -> None:
     state, log = Simulator(city).run(calls, _NEVER)
     assert log.unit[1].tolist() == [-1, -1]
     assert log.first_s[1] == 1600.0
-    year = summed(Simulator(city), calls, state, log, 1.0)
-    assert year.queued == 1
-    assert year.calls[0] == 2
-    assert year.total_s[0] == pytest.approx(1860.0)
+    year, _ = year_totals(Simulator(city), calls, state, log, 1.0)
+    assert year["queued"] == 1
+    assert year["groups"]["arrests"]["calls"] == 2
+    assert year["groups"]["arrests"]["total_s"] == pytest.approx(1860.0)
 
 
 # --- shifts -----------------------------------------------------------------------------------
@@ -333,7 +335,7 @@ def test_shift_ends_after_the_call_that_it_began() -> None:
 def test_year_in_pieces_is_the_year_at_once() -> None:
     city = town()
     simulator, calls = Simulator(city), draw_calls(city, 4, days=20)
-    rule = SecondRule("priced").compiled("worth")
+    rule = SecondRule("survival").compiled("worth")
     _, whole = simulator.run(calls, rule)
     state, log = State.at_home(simulator.world, len(calls)), Log.empty(len(calls))
     for moment in np.arange(0.0, 20 * 86_400.0, 40_000.0):
@@ -347,20 +349,26 @@ class _Repeats:
 
     name = "repeats"
 
-    def __init__(self, rule: Rule) -> None:
-        self.rule = rule
+    def __init__(self, simulator: Simulator, rule: Rule) -> None:
+        self.simulator, self.rule = simulator, rule
 
     def choose(self, view: FleetView) -> tuple[int, int]:
-        return view.suggested(self.rule)
+        chosen: tuple[int, int] = events.choose(
+            self.simulator.world, self.simulator.tables, self.rule, Columns.of(view.calls),
+            view.state, view.log, view.call, view.now_s,
+        )  # fmt: skip
+        return chosen
 
 
 @pytest.mark.parametrize("recall", RECALLS)
-@pytest.mark.parametrize("rule", [SecondRule("always"), SecondRule("priced"), SecondRule("never")])
+@pytest.mark.parametrize(
+    "rule", [SecondRule("always"), SecondRule("survival"), SecondRule("never")]
+)
 def test_rule_in_python_has_the_same_log(rule: SecondRule, recall: Recall) -> None:
     city = town(5)
     simulator, calls = Simulator(city), draw_calls(city, 4, days=4)
     state, log = simulator.run(calls, rule.compiled(recall))
-    told_state, told = simulator.run(calls, _Repeats(rule.compiled(recall)), recall)
+    told_state, told = simulator.run(calls, _Repeats(simulator, rule.compiled(recall)), recall)
     assert [column.tobytes() for column in told] == [column.tobytes() for column in log]
     assert told_state.busy_s.tobytes() == state.busy_s.tobytes()
     waited = log.sent_s[:, 0] > calls.at_s + city.work.delay_s + 1e-6

@@ -2,13 +2,15 @@
 
 import json
 from dataclasses import replace
-from datetime import UTC, date, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import numpy as np
 import pytest
 
+import ideal_dispatch as ideal
 from ideal_dispatch import Calendar, Model, RoadNetwork
 from ideal_dispatch.cities import HARBOUR_MODEL
 from ideal_dispatch.dispatch.baselines import RouterDual, RouterPolicy
@@ -18,15 +20,15 @@ from ideal_dispatch.errors import InputError
 from ideal_dispatch.fleet.calls import draw_calls
 from ideal_dispatch.fleet.city import FleetCity, Priority, Work
 from ideal_dispatch.fleet.experiment import FleetExperiment
-from ideal_dispatch.fleet.inputs.desk import desk_of
+from ideal_dispatch.fleet.inputs.city_files import city_from
 from ideal_dispatch.fleet.policies import PolicyRule
-from ideal_dispatch.fleet.run import again, read_runs, run_fleet
+from ideal_dispatch.fleet.run import read_runs, run_fleet
 from ideal_dispatch.fleet.simulation import SecondRule, Simulator
 from ideal_dispatch.fleet.travel import Travel
 from tests.fleets import calls_at, fleet, town
 
-_CALENDAR = Calendar("UTC", "GB")
-_MIDNIGHT = datetime(2026, 3, 2, tzinfo=UTC)
+_CALENDAR = Calendar("Europe/London", "GB")
+_MIDNIGHT = datetime(2026, 1, 1, tzinfo=ZoneInfo("Europe/London"))
 
 
 def _street(units: list[int], **settings: Any) -> FleetCity:
@@ -39,11 +41,7 @@ def _street(units: list[int], **settings: Any) -> FleetCity:
     times_s = np.full(20, 100.0)
     nodes = [0, 10, *range(1, 10)]
     travel = Travel.on_roads(network, nodes, times_s, 2.0 * times_s)
-    return fleet(travel, units, stations=2, work=Work(delay_s=0.0), **settings)
-
-
-def _rule(city: FleetCity, policy: Any) -> PolicyRule:
-    return PolicyRule(city, policy, _MIDNIGHT, _CALENDAR)
+    return fleet(travel, units, stations=2, work=Work(delay_s=0.0), calendar=_CALENDAR, **settings)
 
 
 class _Watching(RouterDual):
@@ -61,7 +59,7 @@ def test_policy_is_shown_the_free_units_of_stations_and_roads() -> None:
     calls = calls_at(city, [0.0, 200.0, 1250.0], [4, 4, 3])
     watching = _Watching()
     object.__setattr__(watching, "seen", [])
-    _, log = Simulator(city).run(calls, _rule(city, watching), "none")
+    _, log = Simulator(city).run(calls, PolicyRule(city, watching), "none")
     first, second, third = watching.seen
     assert [(s.depot.name, s.depot.node, s.units) for s in first.stations] == [
         ("S0", 0, 2),
@@ -86,7 +84,7 @@ def test_calls_without_a_right_to_a_second_are_not_put_to_the_policy() -> None:
     watching = _Watching()
     object.__setattr__(watching, "seen", [])
     calls = calls_at(city, [0.0], [4], entitled=False)
-    _, log = Simulator(city).run(calls, _rule(city, watching))
+    _, log = Simulator(city).run(calls, PolicyRule(city, watching))
     assert watching.seen == []
     assert log.unit[0].tolist() == [0, -1]
 
@@ -100,7 +98,7 @@ def test_router_alone_sends_whom_the_fleet_sends_where_turnouts_are_alike() -> N
     )  # all are home again before the next call
     calls = replace(calls, at_s=at_s)
     _, never = Simulator(city).run(calls, SecondRule("never").compiled("none"))
-    _, log = Simulator(city).run(calls, _rule(city, RouterPolicy()), "none")
+    _, log = Simulator(city).run(calls, PolicyRule(city, RouterPolicy()), "none")
     assert log.unit.tobytes() == never.unit.tobytes()
     assert log.first_s.tobytes() == never.first_s.tobytes()
 
@@ -115,14 +113,14 @@ class _TwoFromOneStation:
 
 def test_two_of_one_station_are_two_units() -> None:
     city = _street([0, 0, 1])
-    _, log = Simulator(city).run(calls_at(city, [0.0], [4]), _rule(city, _TwoFromOneStation()))
+    _, log = Simulator(city).run(calls_at(city, [0.0], [4]), PolicyRule(city, _TwoFromOneStation()))
     assert log.unit[0].tolist() == [0, 1]
 
 
 def test_same_policy_has_the_same_year() -> None:
     city = _street([0, 1], calls_per_day=20.0)
     calls = draw_calls(city, 2, days=5)
-    logs = [Simulator(city).run(calls, _rule(city, RouterDual()), "first arrival")[1]
+    logs = [Simulator(city).run(calls, PolicyRule(city, RouterDual()), "first arrival")[1]
             for _ in range(2)]  # fmt: skip
     assert [a.tobytes() for a in logs[0]] == [a.tobytes() for a in logs[1]]
     assert np.isfinite(logs[0].stood_s[:, 1]).any()
@@ -146,7 +144,7 @@ def test_unit_that_may_be_redirected_can_go_and_goes_as_the_first(policy: type[_
     watching = policy()
     object.__setattr__(watching, "seen", [])
     calls = calls_at(city, [0.0, 260.0], [6, 4], [1, 0])
-    _, log = Simulator(city).run(calls, _rule(city, watching), "none")
+    _, log = Simulator(city).run(calls, PolicyRule(city, watching), "none")
     (urgent,) = watching.seen
     assert [s.depot.name for s in urgent.stations if s.units] == ["S1", "unit 0"]
     assert log.unit[1].tolist() == [0, 1]
@@ -176,9 +174,8 @@ def test_policies_of_an_experiment_decide_in_the_embedded_fleet(tmp_path: Path) 
     assert rows["never worth it", "none"]["second_share"] == 0.0
     manifest = json.loads((tmp_path / "manifest.json").read_text())
     model = Model.load(HARBOUR_MODEL)
-    assert manifest["desks"][""]["model"]["checksum"] == model.checksum
+    assert manifest["cities"][""]["settings"]["model"]["checksum"] == model.checksum
     assert manifest["policies"]["ours"]["table"] == _TABLES["ours"]
-    assert again(tmp_path) == []
 
 
 def test_policy_of_others_is_named_by_its_class(tmp_path: Path) -> None:
@@ -193,15 +190,17 @@ class Plain(RouterDual):
     """A policy as a package of others has it."""
 
 
-def test_city_without_a_clock_is_refused_for_dispatch_policies(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"^\[city\] time_zone and country are missing; a disp"):
-        desk_of({"jemss": "auckland/models/1"}, "city", tmp_path)
-    table = {"jemss": "auckland/models/1", "time_zone": "Pacific/Auckland", "country": "NZ"}
-    desk = desk_of(table, "city", tmp_path)
-    assert desk.calendar.is_holiday(date(2026, 2, 6))  # Waitangi Day
-    assert desk.model is None
+def test_a_policy_is_simulated_as_it_is() -> None:
+    result = ideal.simulate_fleet(_street([0, 1], calls_per_day=20.0), Plain(), years=1, days=2)
+    assert [row["policy"] for row in result.rows] == ["never", "router-dual"]
+    assert result.rows[1]["second_share"] > 0.5
 
 
-def test_city_without_roads_is_refused() -> None:
-    with pytest.raises(InputError, match="fleet test: its drives are a matrix; .* road network"):
-        _rule(town(), RouterDual())
+def test_a_city_without_a_clock_or_roads_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="time_zone and country"):
+        PolicyRule(_street([0, 1]).changed(calendar=None), RouterDual())
+    with pytest.raises(InputError, match="road network"):
+        PolicyRule(town().changed(calendar=_CALENDAR), RouterDual())
+    embedded = city_from({}, "city", tmp_path)
+    assert embedded.calendar is not None
+    assert embedded.calendar.country == "HK"

@@ -3,14 +3,7 @@
 import csv
 import gzip
 import json
-import os
-import signal
-import subprocess
-import sys
-import threading
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -18,29 +11,27 @@ import numpy as np
 import pytest
 
 import ideal_dispatch as ideal
-from benchmarks.ports import free_port
 from ideal_dispatch import RoadNetwork
 from ideal_dispatch.dispatch.price import UNCALIBRATED
-from ideal_dispatch.errors import FileFormatError, IdealError, InputError
+from ideal_dispatch.errors import FileFormatError, InputError
+from ideal_dispatch.experiment.engine import digest
 from ideal_dispatch.fleet.calibration import HARMS, Calibration
 from ideal_dispatch.fleet.calls import draw_calls
 from ideal_dispatch.fleet.city import Priority
 from ideal_dispatch.fleet.experiment import FleetExperiment
 from ideal_dispatch.fleet.inputs.city_files import HARBOUR_FLEET, city_from
-from ideal_dispatch.fleet.log import CALLS, calls_file, read_calls
-from ideal_dispatch.fleet.results import Tally
-from ideal_dispatch.fleet.run import again, read_runs, run_fleet
-from ideal_dispatch.fleet.simulation import SecondRule
-from ideal_dispatch.replay.run_folder import digest
+from ideal_dispatch.fleet.log import CALLS, calls_file
+from ideal_dispatch.fleet.results import RunSummary
+from ideal_dispatch.fleet.run import read_runs, run_fleet
 from ideal_dispatch.toml_tables import read_toml
-from tests.unit.fleet.small_runs import FarSecond, SmallExperiment, contents, experiment, small_city
+from tests.unit.experiment.test_engine import contents
+from tests.unit.fleet.small_runs import experiment, small_city
 
-ROOT = Path(__file__).parents[3]
 KEYS = [
     "policy", "recall", "utilisation", "second_share", "deaths_per_1000", "paired_se",
     "mean_first_s", "p90_first_s", "late_share", "others_mean_s", "second_unit_minutes",
 ]  # fmt: skip
-YEARS = 12  # of runs that are killed
+YEARS = 12
 
 
 @pytest.fixture(scope="module")
@@ -51,12 +42,6 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def long(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return run_fleet(experiment(years=YEARS), tmp_path_factory.mktemp("fleet") / "long")
-
-
-@pytest.fixture
-def small_cities(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Experiments that are read from a file have the small city."""
-    monkeypatch.setattr(FleetExperiment, "city", SmallExperiment.city)
 
 
 # --- what is written ------------------------------------------------------------------
@@ -127,7 +112,7 @@ def differences(folder: Path) -> tuple[tuple[Any, Any, Any], dict[str, Any]]:
 
 
 def test_years_that_are_alike_by_chance_are_not_sure() -> None:
-    tally, never = Tally(), Tally()
+    tally, never = RunSummary(), RunSummary()
     group = {"calls": 100, "total_s": 1.0, "first_bin": 0, "bins": [100]}
     groups = dict.fromkeys(("arrests", "others", "high"), group)
     for year in range(2):
@@ -177,7 +162,6 @@ def test_the_prices_of_a_run_are_those_of_its_file(whole: Path, tmp_path: Path) 
         factors: Any = dict.fromkeys(HARMS, (factor, *UNCALIBRATED[1:]))
         Calibration(city, ("West", "East"), 60.0, 0, factors, ()).save(tmp_path / f"{name}.json")
         told = experiment(price=f"{name}.json", folder=tmp_path)
-        assert FleetExperiment.of(told.tables, tmp_path).price == told.price
         return run_fleet(told, tmp_path / name)
 
     same, dear = priced("same", "Smallville", 1.0), priced("dear", "Smallville", 1e9)
@@ -190,7 +174,7 @@ def test_the_prices_of_a_run_are_those_of_its_file(whole: Path, tmp_path: Path) 
     told = json.loads((dear / "manifest.json").read_text())
     assert told["price"] == digest((tmp_path / "dear.json").read_bytes())
     (tmp_path / "dear.json").write_bytes((tmp_path / "same.json").read_bytes())
-    with pytest.raises(InputError, match=r"holds another simulation \(not the same price\)"):
+    with pytest.raises(InputError, match=r"holds another fleet simulation \(not the same price\)"):
         run_fleet(experiment(price="dear.json", folder=tmp_path), dear)
     with pytest.raises(InputError, match=r"price far.json: it is of Far, not of Smallville; make"):
         priced("far", "Far", 1.0)
@@ -203,106 +187,17 @@ def test_two_workers_write_the_same_bytes(whole: Path, tmp_path: Path) -> None:
     assert contents(run_fleet(experiment(), tmp_path / "two", workers=2)) == contents(whole)
 
 
-@pytest.mark.parametrize("workers", [1, 2])
-def test_a_killed_run_goes_on_to_the_same_bytes(long: Path, tmp_path: Path, workers: int) -> None:
+def test_an_interrupted_run_goes_on_to_the_same_bytes(whole: Path, tmp_path: Path) -> None:
     folder = tmp_path / "run"
-    command = [
-        sys.executable,
-        "-m",
-        "tests.unit.fleet.small_runs",
-        folder,
-        str(YEARS),
-        str(workers),
-    ]
-    run = subprocess.Popen([*map(str, command)], cwd=ROOT, start_new_session=True)
-    try:
-        while not list(folder.glob("years/*.json")):
-            assert run.poll() is None, "it ended by itself"
-            time.sleep(0.005)
-    finally:
-        os.killpg(run.pid, signal.SIGKILL)
-        run.wait()
+
+    def interrupt(step: str, share: float) -> None:
+        if step == "simulating" and share >= 0.5:
+            raise KeyboardInterrupt
+
+    with suppress(KeyboardInterrupt):
+        run_fleet(experiment(), folder, watch=interrupt)
     assert not (folder / "summary.json").exists()
-    done = {path: path.stat().st_mtime_ns for path in folder.glob("years/*.json")}
-    run_fleet(experiment(years=YEARS), folder)
-    assert {path: path.stat().st_mtime_ns for path in done} == done  # nothing is done twice
-    assert contents(folder) == contents(long)
-
-
-@contextmanager
-def scheduler(workers: int) -> Iterator[tuple[str, list[subprocess.Popen[bytes]]]]:
-    """The address of a dask scheduler, and its workers: all are processes of their own."""
-    pytest.importorskip("distributed", reason="the cluster extra is not installed")
-    host, port = "127.0.0.1", free_port()
-    address = f"tcp://{host}:{port}"
-    quiet: Any = {"cwd": ROOT, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    begin: Any = [sys.executable, "-m", "distributed.cli.dask_scheduler", "--host", host,
-                  "--port", str(port), "--no-dashboard"]  # fmt: skip
-    started = [subprocess.Popen(begin, **quiet)]
-    begin = [sys.executable, "-m", "distributed.cli.dask_worker", address, "--nworkers",
-             "1", "--nthreads", "1", "--no-nanny", "--no-dashboard"]  # fmt: skip
-    started += [subprocess.Popen(begin, **quiet) for _ in range(workers)]
-    try:
-        from distributed import Client
-
-        with Client(address, timeout=60) as client:  # type: ignore[no-untyped-call]
-            client.wait_for_workers(workers, timeout=60)
-        yield address, started[1:]
-    finally:
-        for one in started:
-            one.kill()
-            one.wait()
-
-
-def test_a_dask_worker_that_is_killed_changes_no_byte(long: Path, tmp_path: Path) -> None:
-    folder = tmp_path / "dask"
-    with scheduler(2) as (address, workers):
-
-        def kill() -> None:
-            while len(list(folder.glob("years/*.json"))) < 2:
-                time.sleep(0.005)
-            workers[0].kill()
-
-        killer = threading.Thread(target=kill, daemon=True)
-        killer.start()
-        for _ in range(5):  # a dead worker may end the run in one line: the same call goes on
-            with suppress(IdealError):
-                run_fleet(experiment(years=YEARS), folder, cluster=address)
-                break
-        killer.join(10)
-        assert workers[0].wait(10) == -signal.SIGKILL
-        assert workers[1].poll() is None
-    assert contents(folder) == contents(long)
-
-
-# --- again ----------------------------------------------------------------------------
-
-
-@pytest.mark.usefixtures("small_cities")
-def test_a_log_can_be_simulated_again(whole: Path, tmp_path: Path) -> None:
-    assert again(whole) == []
-    folder = run_fleet(experiment(years=1), tmp_path / "changed")
-    path = folder / "log" / "always_worth.csv.gz"
-    lines = gzip.decompress(path.read_bytes()).decode().splitlines(keepends=True)
-    cells = lines[7].split(",")
-    lines[7] = ",".join([*cells[:-3], "12.000", *cells[-2:]])
-    path.write_bytes(gzip.compress("".join(lines).encode(), mtime=0))
-    (found,) = again(folder)
-    assert found.startswith("log/always_worth.csv.gz: call 6: first_arrival_s was 12.000, is ")
-    path.write_bytes(path.read_bytes()[:100])
-    assert again(folder) == ["log/always_worth.csv.gz: it is truncated or damaged"]
-
-
-def test_calls_are_read_as_they_were_drawn(tmp_path: Path) -> None:
-    city = small_city()
-    calls = draw_calls(city, 3, days=3)
-    (tmp_path / CALLS).write_bytes(calls_file(city, calls))
-    read = read_calls(tmp_path / CALLS, city)
-    for name in calls.__slots__:
-        assert np.array_equal(getattr(read, name), getattr(calls, name)), name
-    (tmp_path / CALLS).write_bytes(b"x")
-    with pytest.raises(FileFormatError, match=r"calls.csv.gz: truncated or damaged log of calls"):
-        read_calls(tmp_path / CALLS, city)
+    assert contents(run_fleet(experiment(), folder)) == contents(whole)
 
 
 def test_the_calls_of_a_log_can_be_the_list_of_another_experiment(tmp_path: Path) -> None:
@@ -326,7 +221,7 @@ def test_the_calls_of_a_log_can_be_the_list_of_another_experiment(tmp_path: Path
 def test_a_run_goes_on_from_another_working_directory(
     grid: RoadNetwork, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Files are found again, and may have moved: what they say decides."""
+    """Files may have moved: what they say decides."""
 
     def told(beside: str, per_day: int = 40) -> FleetExperiment:
         city = {
@@ -344,46 +239,27 @@ def test_a_run_goes_on_from_another_working_directory(
     run_fleet(told("."), run)
     before = contents(run)
     monkeypatch.chdir(tmp_path)
-    assert again(run) == []
     run_fleet(told("here"), run)
     here.rename(tmp_path / "moved")
     run_fleet(told("moved"), run)
     assert contents(run) == before
-    with pytest.raises(InputError, match=r"holds another simulation \(not the same cities\)"):
+    with pytest.raises(InputError, match=r"holds another fleet simulation \(not the same cities\)"):
         run_fleet(told("moved", 41), run)
 
 
-def test_a_folder_that_cannot_be_simulated_again(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"no simulation of a fleet there, manifest.json is miss"):
-        again(tmp_path)
+def test_a_run_without_logs(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no fleet simulation there"):
+        read_runs(tmp_path)
     run_fleet(experiment(years=1, log=False), tmp_path / "run")
     assert not (tmp_path / "run" / "log").exists()
-    with pytest.raises(InputError, match="with log = false; there is nothing to compare"):
-        again(tmp_path / "run")
-
-
-# --- refusals -------------------------------------------------------------------------
-
-
-def test_the_folder_of_another_experiment_is_refused(whole: Path, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"holds another simulation \(not the same experiment\)"):
-        run_fleet(experiment(years=4), whole)
-    (tmp_path / "notes.txt").write_text("mine")
-    with pytest.raises(InputError, match="holds other files and no simulation; name a new folder"):
-        run_fleet(experiment(), tmp_path)
 
 
 def test_a_damaged_year_is_named(tmp_path: Path) -> None:
     run_fleet(experiment(years=1), tmp_path)
     (damaged,) = (tmp_path / "years").iterdir()
     damaged.write_text("[{")
-    with pytest.raises(FileFormatError, match=r"year_0000.json: damaged; remove it, and it is mad"):
+    with pytest.raises(FileFormatError, match="year_0000.json"):
         run_fleet(experiment(years=1), tmp_path)
-
-
-def test_no_worker_at_all(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="workers 0: at least one is needed"):
-        run_fleet(experiment(), tmp_path, workers=0)
 
 
 # --- from Python ----------------------------------------------------------------------
@@ -398,15 +274,6 @@ def test_simulate_fleet_gives_the_rows_of_a_run(whole: Path) -> None:
         (year, policy) for year in range(3) for policy in ("never", "always")
     ]
     assert list(result.to_frame()["policy"]) == ["never", "always"]
-
-
-def test_a_policy_in_python_is_a_policy_like_ours() -> None:
-    ours = ideal.simulate_fleet(small_city(), SecondRule("always"), 1, days=4)
-    far = ideal.simulate_fleet(small_city(), FarSecond(), 1, days=4)
-    assert far.rows[0] == ours.rows[0]
-    assert far.rows[1]["policy"] == "far second"
-    assert 0.0 < far.rows[1]["second_share"] <= ours.rows[1]["second_share"]
-    assert far.rows[1]["second_unit_minutes"] > 0.0
 
 
 def test_the_policy_never_alone() -> None:

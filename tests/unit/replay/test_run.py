@@ -26,11 +26,11 @@ from ideal_dispatch.errors import (
 )
 from ideal_dispatch.evaluation.outcomes import Outcomes
 from ideal_dispatch.evaluation.paper_issues import contests_of
+from ideal_dispatch.experiment.engine import locked
 from ideal_dispatch.network import Depot
 from ideal_dispatch.replay import Replay, World, read_log, resimulate, run_replay
 from ideal_dispatch.replay.log import line_text
 from ideal_dispatch.replay.run import INCIDENTS_PER_CHUNK, LOG
-from ideal_dispatch.replay.run_folder import locked
 from ideal_dispatch.traffic.recorded_router import RecordedRouter
 from ideal_dispatch.traffic.replayed_traffic import ReplayedTraffic
 from ideal_dispatch.traffic.source import RouteQuote

@@ -60,7 +60,7 @@ _WITH_SHIPPED_MODEL = _POLICIES | {
     "paper-ideal": {"kind": "paper-ideal", "trained": "practical", "radius": "calibrated"}
 }
 
-_FLEET_POLICIES = {"always": {"kind": "always"}, "priced C": {"kind": "priced"}}
+_FLEET_POLICIES = {"always": {"kind": "always"}, "priced C": {"kind": "survival"}}
 _LOADS = (0.3, 0.5, 0.7)
 
 Watch = Callable[[str, float, str], None]

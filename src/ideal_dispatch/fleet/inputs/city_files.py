@@ -9,6 +9,7 @@ import numpy as np
 
 from ideal_dispatch.arrays import BoolArray, FloatArray, IntArray
 from ideal_dispatch.cities import HARBOUR_STEM
+from ideal_dispatch.context import Calendar
 from ideal_dispatch.dispatch.survival import survival_curve
 from ideal_dispatch.fleet.city import HOURS, CallList, FleetCity, Priority, Work
 from ideal_dispatch.fleet.inputs.jemss import read_jemss
@@ -55,7 +56,7 @@ class CityChanges(Checked):
     """What may be set for any city; names as in :class:`~ideal_dispatch.fleet.city.FleetCity`.
 
     ``curve`` is the name of a survival curve. ``time_zone`` and ``country``, which has the
-    holidays, are for dispatch policies alone: see :mod:`ideal_dispatch.fleet.inputs.desk`.
+    holidays, are for dispatch policies alone.
     """
 
     calls_per_day: Positive | None = None
@@ -70,7 +71,11 @@ class CityChanges(Checked):
         """What is set, as fields of a city."""
         names = ("calls_per_day", "arrests", "entitled", "street_start")
         found = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
-        return found if self.curve is None else found | {"curve": survival_curve(self.curve)}
+        if self.curve is not None:
+            found["curve"] = survival_curve(self.curve)
+        if self.time_zone is not None and self.country is not None:
+            found["calendar"] = Calendar(self.time_zone, self.country)
+        return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,7 +150,8 @@ class OwnFiles(CityChanges):
         stations, units, shifts = depots.stations()
         hospitals = PlaceTable.read(beside / self.hospitals).snapped(network, usable)
         demand = self._demand(network, usable, beside)
-        edges_s, responses, note = self._times(network, beside)
+        model = None if self.model is None else Model.load(beside / self.model)
+        edges_s, responses, note = self._times(network, model, beside)
         nodes = depots.snapped(network, usable)[stations], hospitals, demand.nodes
         places = Places.on_roads(network, nodes, edges_s, self.slow_factor * edges_s)
         return FleetCity(
@@ -153,17 +159,18 @@ class OwnFiles(CityChanges):
             tuple(depots.names[row] for row in stations), places.stations, units,
             places.hospitals, places.cells, demand.weights, priorities=demand.priorities,
             by_hour=demand.by_hour, shifts=shifts, redispatch=self._redispatch(), work=self.work,
-            responses=responses, listed=demand.listed, notes=(*demand.notes, note),
+            responses=responses, listed=demand.listed, model=model, notes=(*demand.notes, note),
             **({"calls_per_day": demand.per_day} | self.changes()),
         )  # fmt: skip
 
-    def _times(self, network: RoadNetwork, beside: Path) -> tuple[FloatArray, ResponseModel, str]:
+    def _times(
+        self, network: RoadNetwork, model: Model | None, beside: Path
+    ) -> tuple[FloatArray, ResponseModel, str]:
         """Seconds of every edge with lights, response times, and a note on both."""
         responses = ResponseModel.published()
-        if self.model is None:
+        if self.model is None or model is None:
             seconds, source = network.free_flow_times_s, "free flow"
         else:
-            model = Model.load(beside / self.model)
             average = np.full(len(model.encoding.columns), np.nan)  # unknown: the mean of training
             seconds, source = model.forecast(average, network).nominal_times, "the model"
             if (fitted := beside / self.model / RESPONSE_TIMES).exists():

@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 
 from ideal_dispatch.fleet.city import FleetCity
-from ideal_dispatch.fleet.experiment import with_units
 from ideal_dispatch.fleet.inputs.city_files import city_from
 from ideal_dispatch.fleet.inputs.places import Places, cells_by_junctions, snapped
+from ideal_dispatch.fleet.load import with_units
 from ideal_dispatch.fleet.travel import connected_nodes
 from ideal_dispatch.network import RoadNetwork
 

@@ -23,7 +23,7 @@ _MODEL = ResponseModel(Effects(100.0, 0.5), shared=0.1, unplaced=Effects(500.0, 
 def test_every_rule_of_a_fleet_has_its_row(tmp_path: Path) -> None:
     some = experiment(
         recall=RECALLS, utilisation=(0.3,), years=2,
-        policies={"always": {"kind": "always"}, "priced C": {"kind": "priced"}},
+        policies={"always": {"kind": "always"}, "priced C": {"kind": "survival"}},
     )  # fmt: skip
     folder = run_fleet(some, tmp_path / "run", workers=1)
     cases = list(fleet_cases(folder))
