@@ -55,6 +55,10 @@ class EventStreams:
         """Whether another stream would be too many."""
         return self._closed or len(self._streams) >= _MOST
 
+    def is_ahead(self, number: int) -> bool:
+        """Whether no stream has seen that row of the log yet: it may be of another database."""
+        return self._last is not None and number > self._last
+
     def wake(self) -> None:
         """Look for new rows now."""
         self._woken.set()

@@ -103,7 +103,8 @@ def _to_dispatch(tx: Transaction, row: AdviceRow, given: Mapping[str, Any]) -> A
         if view["state"] != "running":
             raise ConflictError("ended", "the second unit was stood down already")
         _release(tx, view["second"]["unit"], row.call_id)
-        view["state"] = "stood_down"
+        view |= {"state": "stood_down", "second_first": None, "reason": "", "reasons": []}
+        view["second"] = {**view["second"], "expected_s": None}
     elif action == "send_one":
         if question["advice"] != "send_one" or question["unit"] is None:
             raise ConflictError("superseded", "no unit is proposed; the CAD may ask again")

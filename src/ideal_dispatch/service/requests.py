@@ -70,13 +70,21 @@ def _identifier(value: Any) -> Any:
     return value
 
 
+def _path(value: Any) -> Any:
+    """An id that survives as the end of a path: a client or a proxy would resolve dots there."""
+    value = _identifier(value)
+    if isinstance(value, str) and {"", ".", ".."} & {*value.split("/")} and value:
+        raise ValueError("an empty part, . or .. between slashes cannot be in this id")
+    return value
+
+
 Moment = Annotated[AwareDatetime, Field(strict=False), BeforeValidator(_as_text)]
 Number = Annotated[float, Field(allow_inf_nan=False)]
 
 # limits come first, so that the schema has them
 CallId = Annotated[str, Field(min_length=1, max_length=128), BeforeValidator(_identifier)]
 Key = Annotated[str, Field(min_length=1, max_length=200, pattern="^[ -~]+$")]  # printable ASCII
-UnitId = Annotated[str, Field(min_length=1, max_length=64), BeforeValidator(_identifier)]
+UnitId = Annotated[str, Field(min_length=1, max_length=64), BeforeValidator(_path)]
 UnitInPath = Annotated[str, Path(min_length=1, max_length=64), BeforeValidator(_identifier)]
 Word = Annotated[str, Field(max_length=64), BeforeValidator(_one_line)]
 Name = Annotated[str, Field(min_length=1, max_length=200), BeforeValidator(_one_line)]

@@ -64,13 +64,18 @@ class UnitReader:
         self, one: UnitInList, known: dict[str, Unit], result: UpdateResult, now: int
     ) -> None:
         unit, at = known.get(one.id), _moment(f"unit {one.id}", one.at, now)
-        depot = None if one.depot is None else self.depots.find(one.depot)
+        try:
+            depot = None if one.depot is None else self.depots.find(one.depot)
+        except InputError as error:
+            raise InputError(f"unit {one.id}: {error}") from None
         status = None if one.status is None else status_of(one.status, self.codes)
         if (one.lon is None) != (one.lat is None):
             raise InputError(f"unit {one.id}: give both lon and lat, or neither")
         if unit is None:
-            if self.depots.knows(one.id):
-                raise InputError(f"unit {one.id}: a depot has this name; give the unit another id")
+            depot_name, _, number = one.id.rpartition(" #")
+            if self.depots.knows(one.id) or (number.isdecimal() and self.depots.knows(depot_name)):
+                words = "a depot, or one of its count, has this name; give the unit another id"
+                raise InputError(f"unit {one.id}: {words}")
             folded = one.id.casefold()
             alike = next((other for other in known if other.casefold() == folded), None)
             if alike is not None:

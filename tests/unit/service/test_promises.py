@@ -114,6 +114,18 @@ def test_an_advised_unit_is_not_advised_again_until_the_advice_expires(
     assert second in {row["unit"] for row in ask(client, town)["considered"]}
 
 
+def test_a_second_that_was_stood_down_is_on_its_way_no_more(client: Local, town: Town) -> None:
+    made = ask(client, town)
+    assert client.reply(made).status_code == 200
+    assert client.reply(made, "stand_down").status_code == 200
+    found = client.read(f"/v1/dispatches/{made['id']}")
+    assert found["state"] == "stood_down"
+    assert "under_way" not in [one["code"] for one in found["reasons"]]
+    assert (found["second"]["expected_s"], found["second_first"]) == (None, None)
+    assert unit(client, made["second"]["unit"])["promised"] is None
+    assert refused(client, made, "stand_down", question="1-1") == "superseded"
+
+
 def test_an_answered_advice_is_not_answered_again(client: Local, town: Town) -> None:
     """Override, let another call have the unit, and accept again: that was two promises once."""
     client.report({"id": "A2", "status": "out_of_service"})

@@ -20,6 +20,7 @@ from ideal_dispatch.service import recommending, replies, unit_news
 from ideal_dispatch.service import requests as schemas
 from ideal_dispatch.service.admission import BusyError
 from ideal_dispatch.service.clock import micros
+from ideal_dispatch.service.errors import ConflictError
 from ideal_dispatch.service.http import access
 from ideal_dispatch.service.http import answer_schemas as out
 from ideal_dispatch.service.http.access import Admin, Caller, Changer, Dispatcher, Reader
@@ -289,6 +290,11 @@ async def events(
         raise BusyError("too many clients listen to events; close some")
     if last is not None and last.isdecimal() and len(last) < 19:
         after = int(last)  # of the connection before this one
+    if after is not None and service.events.is_ahead(after):
+        number = await service.read(lambda state: state.head.number)
+        if after > number:
+            words = f"the log ends at row {number}: {after} is of another database; read all again"
+            raise ConflictError("not_in_log", words)
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
     return StreamingResponse(
         service.events.listen(after), media_type="text/event-stream", headers=headers

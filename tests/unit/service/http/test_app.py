@@ -280,6 +280,10 @@ def test_the_later_of_two_news_of_a_unit_counts(client: Local) -> None:
         [{"id": "N1", "depot": "D0", "status": "driving"}],
         [{"id": "N1", "depot": "D0", "status": "available", "lon": 114.0}],
         [{"id": "D0", "depot": "D0", "status": "available"}],
+        [{"id": "D1 #1", "depot": "D0", "status": "available"}],
+        [{"id": "..", "depot": "D0", "status": "available"}],
+        [{"id": "1/./2", "depot": "D0", "status": "available"}],
+        [{"id": "1//2", "depot": "D0", "status": "available"}],
         [{"id": " ", "depot": "D0", "status": "available"}],
         [{"id": "A\u202e7", "depot": "D0", "status": "available"}],
         [{"id": "N1", "depot": "D0", "status": "available", "at": "9999-12-31T23:59:59-14:00"}],
@@ -466,6 +470,10 @@ def test_events_can_be_resumed_by_either_way(client: Local, town: Town) -> None:
         assert next(again) == (number, "recommendation", made)
     odd = client.get("/v1/events?after=-1", headers=bearer())
     assert refused(odd) == (422, "invalid")
+    for after, last in ((10**9, {}), (0, {"Last-Event-ID": str(10**9)})):
+        headers = {**bearer(), **last}
+        other = client.get("/v1/events", headers=headers, params={"after": after})
+        assert refused(other) == (409, "not_in_log"), "as of the database before this one"
 
 
 def test_simulated_calls_are_marked_as_such(client: Local) -> None:
