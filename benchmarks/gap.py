@@ -221,7 +221,7 @@ def quality(console: Console, calls: int = 12, exact_limit_s: float = 0.5) -> No
 def _models(dimension: int) -> dict[str, Model]:
     """Quickly trained models by the name of the network they speak about."""
     params = TrainParams(epochs=8).with_architecture(dimension=dimension)
-    found = {"Port Almery": fit(*city_trips(), params=params)}
+    found: dict[str, Model] = {"Port Almery": fit(*city_trips(), params=params)}
     if SHARED.is_dir():
         taxis = fit(
             *manhattan(SHARED / "manhattan"), params=params.with_architecture(features="attributes")

@@ -30,7 +30,7 @@ from scipy.sparse import csgraph, csr_array
 from benchmarks.city_trips import city_trips
 from benchmarks.timing import human, race
 from ideal_dispatch import Model, RoadNetwork, Trips
-from ideal_dispatch.learning import TrainingSettings, TrainParams, split, train
+from ideal_dispatch.learning import TrainParams, fit, split
 from ideal_dispatch.learning.lower_level import LowerLevel, Routes
 from ideal_dispatch.learning.trainer import Trainer, losses
 from ideal_dispatch.learning.training_data import TrainingData
@@ -86,8 +86,8 @@ def _whole(console: Console, network: RoadNetwork, trips: Trips) -> None:
     """A whole training, then load and forecast."""
     started = time.perf_counter()
     marks: dict[str, float] = {}
-    result = train(
-        network, trips, TrainingSettings(), parts=split(trips, seed=0),
+    result = fit(
+        network, trips, parts=split(trips, seed=0),
         watch=lambda now: marks.update({now.stage: time.perf_counter() - started}),
     )  # fmt: skip
     total = time.perf_counter() - started
@@ -134,7 +134,7 @@ def _city_scale(console: Console) -> None:
     data = TrainingData.prepare(network, trips, split(trips, seed=0, by="day"), TrainParams())
     count = len(LowerLevel(network, trips, data.contexts).contexts)
     mark("")
-    train(network, trips, watch=lambda now: mark(now.stage))
+    fit(network, trips, watch=lambda now: mark(now.stage))
     mark("all")
     table = Table(
         title=f"London, {len(trips):,} trips in {count:,} contexts, {network.num_edges:,} edges"

@@ -24,8 +24,9 @@ from scipy.optimize import nnls
 from ideal_dispatch.arrays import FloatArray
 from ideal_dispatch.learning import TrainingSettings
 from ideal_dispatch.learning.lower_level import Rows
+from ideal_dispatch.learning.splits import default_split
 from ideal_dispatch.learning.trainer import Trainer, uniform_in_ball
-from ideal_dispatch.learning.training import NOWHERE, default_split, one_thread, run_trainer
+from ideal_dispatch.learning.training import one_thread
 from ideal_dispatch.learning.training_data import TrainingData
 from ideal_dispatch.network import RoadNetwork
 from ideal_dispatch.records import Trips
@@ -158,9 +159,10 @@ def main(trips_file: str, network_file: str, epochs: str = "") -> None:
     options = {"epochs": int(epochs)} if epochs else {}
     settings = TrainingSettings.read(options=options, paper=True)
     with one_thread():
-        parts = default_split(trips, settings)
+        parts = default_split(trips, settings.params.seed)
         data = TrainingData.prepare(network, trips, parts, settings.params)
-        trainer = run_trainer(data, settings.params, NOWHERE, "training")
+        trainer = Trainer(data, settings.params)
+        trainer.run()
         trainer.finish()
         for name, value in asdict(measure(trainer)).items():
             print(f"{name:14} {value if value is None else format(value, '.4g')}")

@@ -21,8 +21,8 @@ An agency's records
     Responses           what units did at past calls, from a unit log: read, load, trips, races;
                         Response, one of them
 A model
-    fit                 a model of travel times and their uncertainty, from trips
-    train_model         the same with a report, as a model directory; TrainingSettings
+    fit                 a model of travel times and their uncertainty, from trips, with its scores
+                        and history; its save(folder) writes a report too; TrainingSettings
     Model               load one; ask it for the scenario set of a context
     Context, Calendar   hour, weekday, holiday; Weather and WeatherValue
     ResponseModel       when a unit will be there: turnout and drive; ResponseTime, its
@@ -91,7 +91,7 @@ if TYPE_CHECKING:
     from ideal_dispatch.forecast import Model
     from ideal_dispatch.forecast.response_time import ResponseModel, ResponsePair, ResponseTime
     from ideal_dispatch.gap import OptimisticGap, explain_gap, optimistic_gap, pairwise_gap
-    from ideal_dispatch.learning import TrainingSettings, fit, train_model
+    from ideal_dispatch.learning import TrainingSettings, fit
     from ideal_dispatch.network import Depot, Path, RoadNetwork
     from ideal_dispatch.records import Response, Responses, Trip, Trips
     from ideal_dispatch.records.agency import AgencySettings
@@ -125,7 +125,7 @@ _NAMES = {
     "forecast": "Model",
     "forecast.response_time": "ResponseModel ResponsePair ResponseTime",
     "gap": "OptimisticGap explain_gap optimistic_gap pairwise_gap",
-    "learning": "TrainingSettings fit train_model",
+    "learning": "TrainingSettings fit",
     "network": "Depot Path RoadNetwork",
     "records": "Response Responses Trip Trips",
     "records.agency": "AgencySettings",
@@ -149,7 +149,7 @@ __all__ = [
     "__version__", "burg_divergence", "decide", "explain_gap", "fit", "harbour_city",
     "harbour_fleet", "minimise_linear", "observe", "optimistic_gap", "pairwise_gap",
     "prepare_records", "run_experiment", "run_replay", "simulate_fleet", "target_radius",
-    "train_model", "write_report",
+    "write_report",
 ]  # fmt: skip
 
 _found = on_first_use(__name__, {name: home for home in _NAMES for name in _NAMES[home].split()})

@@ -41,7 +41,7 @@ def test_help_reads_without_the_extras() -> None:
         "import ideal_dispatch as ideal\n"
         "text = pydoc.plain(pydoc.render_doc(ideal))\n"
         "assert 'Contents, by task:' in text and 'class City' in text\n"
-        "assert 'train_model' not in dir(ideal) and 'fit' in ideal.__all__\n"
+        "assert 'load_model' not in dir(ideal) and 'fit' in ideal.__all__\n"
     )
 
 

@@ -22,7 +22,7 @@ from ideal_dispatch.evaluation.table import Column, Table
 from ideal_dispatch.files import write_file
 from ideal_dispatch.forecast import Model
 from ideal_dispatch.forecast.model_directory import MANIFEST
-from ideal_dispatch.learning import Split, TrainingRun, TrainParams, split, train
+from ideal_dispatch.learning import Split, TrainedModel, TrainParams, fit, split
 from ideal_dispatch.learning.assessment import local_scale
 from ideal_dispatch.learning.baselines import fit_baselines
 from ideal_dispatch.learning.encoders import export
@@ -178,7 +178,7 @@ def measure(network: RoadNetwork, trips: Trips, kept: Path) -> TravelTimes:
         f"{len(trips):,} trips after cleaning: {parts.train.size:,} to learn from, "
         f"{parts.validation.size:,} to choose and calibrate, {parts.test.size:,} to test "
         f"(mean {trips.observed_s[parts.test].mean():.0f} s).",
-        every, at_paper, there, _radius(train(network, trips, parts=parts)), carried,
+        every, at_paper, there, _radius(fit(network, trips, parts=parts)), carried,
     )  # fmt: skip
 
 
@@ -268,7 +268,7 @@ def _against(trips: Trips, parts: Split, rows: Sequence[Row]) -> Table:
                  "better; 95 % paired bootstrap interval", AGAINST, tuple(cells))  # fmt: skip
 
 
-def _radius(run: TrainingRun) -> str:
+def _radius(run: TrainedModel) -> str:
     rule, parts = run.model.radius_rule, run.split
     promised = run.model.details["radius"]["promised"]
     zero = (run.radii.upper[parts.train] == 0).mean()

@@ -12,7 +12,7 @@ from ideal_dispatch.ranges import Whole
 if TYPE_CHECKING:
     from ideal_dispatch.cli.views.demo_story import Scale, Story
     from ideal_dispatch.evaluation.judged import Judged
-    from ideal_dispatch.learning import TrainingRun
+    from ideal_dispatch.learning import TrainedModel
     from ideal_dispatch.records import Trips
 
 
@@ -149,7 +149,7 @@ def _show_records(facts: dict[str, Any]) -> None:
     )
 
 
-def _show_training(run: "TrainingRun", trips: "Trips") -> None:
+def _show_training(run: "TrainedModel", trips: "Trips") -> None:
     from ideal_dispatch.learning.baselines import constant
     from ideal_dispatch.learning.scores import scores
     from ideal_dispatch.learning.trip_table import TripTable

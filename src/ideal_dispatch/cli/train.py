@@ -83,9 +83,9 @@ def train(
     if resume and force:
         raise InputError("--resume continues, --force starts anew: choose one")
 
-    from ideal_dispatch.learning import TrainingSettings, train_model
+    from ideal_dispatch.learning import TrainingProgress, TrainingSettings, fit
     from ideal_dispatch.learning.distributed import joined
-    from ideal_dispatch.learning.training import take_part
+    from ideal_dispatch.learning.training import CheckpointOptions, take_part
     from ideal_dispatch.network import RoadNetwork
     from ideal_dispatch.records import Trips
 
@@ -101,31 +101,35 @@ def train(
             "radius": {"loss": radius_loss, "coverage": coverage},
         },
         paper=paper,
-        split=cast(Any, split),
         trips_per_road=len(trips) / network.num_edges,
     )
+    parts = cast(Any, split)
     with joined() if distributed else nullcontext(True) as first:
         if not first:
-            take_part(network, trips, settings, output, resume)
+            options = CheckpointOptions(output, resume)
+            take_part(network, trips, settings.params, parts, options)
             return
         with (
             on_cluster(cluster) if cluster else nullcontext(),
             _progress(settings.params.epochs) as watch,
         ):
-            made = train_model(
-                network, trips, output, settings, resume=resume, watch=watch, jobs=jobs
-            )
-    _show(made)
+            made = fit(
+                network, trips, params=settings.params, radius=settings.radius, parts=parts,
+                folder=output, resume=resume, watch=watch, jobs=jobs,
+            )  # fmt: skip
+            watch(TrainingProgress("baselines on the same trips", 0.0))
+            _ = made.report
+            watch(TrainingProgress("the report", 0.5))
+            made.save(output)
+    _show(made, output)
 
 
 def _check_output(folder: Path, inputs: list[Path | None], resume: bool, force: bool) -> None:
     """Refuse before the work what would overwrite a model, or files that are none."""
     from ideal_dispatch.forecast.model_directory import MANIFEST
-    from ideal_dispatch.learning.checkpoint import checkpoints, refuse_old
-    from ideal_dispatch.learning.model_training import FILES
+    from ideal_dispatch.learning.checkpoint import checkpoints
+    from ideal_dispatch.learning.training import FILES
 
-    if not force:
-        refuse_old(folder)
     checkpoint, model = bool(checkpoints(folder)), (folder / MANIFEST).exists()
     there = next((name for name in FILES if (folder / name).exists()), None)
     if there and not (checkpoint or model):
@@ -160,12 +164,12 @@ def _progress(epochs: int) -> "Iterator[Watch]":
         yield watch
 
 
-def _show(made: "TrainedModel") -> None:
+def _show(made: "TrainedModel", folder: Path) -> None:
     """Say how it went, and what comes next."""
-    from ideal_dispatch.learning.model_training import REPORT
+    from ideal_dispatch.learning.training import REPORT
 
-    report, details = made.report, made.model.details
-    data, radius, shape = details["data"], details["radius"], report.run.shape
+    report, data, radius = made.report, made.details["data"], made.details["radius"]
+    held_out, kept = " and ".join(made.details["held_out_for"]), made.kept_epoch
     print_table(
         ("prediction of the test trips", "MAE s", "MAPE %", "beyond IDEAL (95 %)"),
         [
@@ -177,18 +181,18 @@ def _show(made: "TrainedModel") -> None:
     level = radius["promised"]
     promise = "none promised" if level is None else f"{100 * level:g} % promised"
     print_facts(
-        made.folder.name or "model",
+        folder.name or "model",
         {
-            "trips": f"{data['train']:,} learned, {data['validation']:,} held out, "
-            f"{data['test']:,} tested, by {data['split']}",
-            "epochs": f"{len(report.run.history)}",
+            "trips": f"{data['train']:,} learned, {data['validation']:,} held out"
+            f"{held_out and f' for {held_out}'}, {data['test']:,} tested, by {data['split']}",
+            "epochs": f"{len(made.history)}{f', epoch {kept} kept' if kept else ''}",
             "explained by the set": f"{100 * radius['coverage']:.1f} % of test trips, {promise}",
             "median radius": f"{radius['median']:.4f}",
-            "effective rank": f"{shape.effective_rank:.1f} of {shape.dimension}",
+            "effective rank": f"{made.shape.effective_rank:.1f} of {made.shape.dimension}",
         },
         justify="left",
     )
     for line in report.warnings:
         warn(line)
-    say(f"wrote {made.folder}; see {made.folder / REPORT}")
-    print_next("ideal", "model", "card", made.folder)
+    say(f"wrote {folder}; see {folder / REPORT}")
+    print_next("ideal", "model", "card", folder)

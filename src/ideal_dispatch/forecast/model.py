@@ -248,12 +248,12 @@ class Model:
 
         model_directory.save(self, folder)
 
-    @classmethod
-    def load(cls, folder: str | os.PathLike[str]) -> "Model":
+    @staticmethod
+    def load(folder: str | os.PathLike[str]) -> "Model":
         """Read a model directory, or say in one line why it is none."""
         from ideal_dispatch.forecast import model_directory
 
-        return model_directory.load(folder, cls)
+        return model_directory.load(folder)
 
     def settings(self) -> dict[str, Any]:
         """What else than weights enters a forecast, in plain values."""

@@ -3,7 +3,6 @@
 import json
 import os
 from pathlib import Path
-from typing import TypeVar
 
 from safetensors.numpy import load as load_tensors
 
@@ -26,8 +25,6 @@ The last two say how much gains vary, where a replay or a unit log has shown it 
 """
 FILES = (MANIFEST, CARD, GAIN, RESPONSE_TIMES)
 _KIND = FileKind("ideal-dispatch model", 2, "model", "make one with `ideal train`", oldest=2)
-
-Kind = TypeVar("Kind", bound=Model)
 
 
 def save(model: Model, folder: str | os.PathLike[str]) -> None:
@@ -76,8 +73,8 @@ def model_card(model: Model) -> str:
     )
 
 
-def load(folder: str | os.PathLike[str], kind: type[Kind]) -> Kind:
-    """The model of a directory, as this ``kind``, or one line that says why it is none."""
+def load(folder: str | os.PathLike[str]) -> Model:
+    """The model of a directory, or one line that says why it is none."""
     where = Path(folder)
     if not where.exists():
         raise InputError(f"{where}: no such folder; {_KIND.advice}")
@@ -85,20 +82,20 @@ def load(folder: str | os.PathLike[str], kind: type[Kind]) -> Kind:
         raise FileFormatError(f"{where}: a file, not a model directory; {_KIND.advice}")
     with _KIND.complaints(where):
         try:
-            return _read(where, kind)
+            return _read(where)
         except FileNotFoundError as error:
             missing = Path(error.filename or "").name
             raise FileFormatError(f"not a model, {missing} is missing; {_KIND.advice}") from None
 
 
-def _read(where: Path, kind: type[Kind]) -> Kind:
+def _read(where: Path) -> Model:
     manifest = _KIND.checked(json.loads((where / MANIFEST).read_text(encoding="utf-8")))
     encoding = ContextEncoding(tuple(manifest["extra_context"]))
     if encoding.checksum != manifest["encoding"]:
         raise FileFormatError(
             "the contexts it was trained on are encoded otherwise than by this version; train again"
         )
-    model = kind(
+    model = Model(
         architecture=Architecture.from_dict(manifest["architecture"]),
         encoding=encoding,
         weights=load_tensors((where / Path(manifest["weights"]).name).read_bytes()),

@@ -7,10 +7,9 @@ try:
 except ImportError:
     raise MissingExtraError("training a model", "train") from None
 
-from ideal_dispatch.learning.model_training import TrainedModel, train_model
 from ideal_dispatch.learning.parameters import RadiusParams, TrainingSettings, TrainParams
 from ideal_dispatch.learning.splits import Split, split
-from ideal_dispatch.learning.training import TrainingProgress, TrainingRun, fit, train
+from ideal_dispatch.learning.training import TrainedModel, TrainingProgress, fit
 
 __all__ = [
     "RadiusParams",
@@ -18,10 +17,7 @@ __all__ = [
     "TrainParams",
     "TrainedModel",
     "TrainingProgress",
-    "TrainingRun",
     "TrainingSettings",
     "fit",
     "split",
-    "train",
-    "train_model",
 ]

@@ -18,8 +18,6 @@ from ideal_dispatch.errors import InputError
 from ideal_dispatch.files import atomic_write
 from ideal_dispatch.learning.trainer import Epoch, Trainer
 
-OLD_CHECKPOINT = "checkpoint.safetensors"
-"""The file that version 0.1 kept beside a model in the making."""
 _KIND = FileKind("ideal-dispatch checkpoint", 1, "checkpoint", "delete it to start anew")
 
 
@@ -70,14 +68,10 @@ def load_checkpoint(trainer: Trainer, path: str | os.PathLike[str]) -> None:
     trainer.steps = [tuple(row) for row in state["steps"]]
 
 
-def refuse_old(folder: str | os.PathLike[str]) -> None:
-    """Refuse a folder with a training that version 0.1 began."""
-    old = Path(folder) / OLD_CHECKPOINT
-    if old.exists():
-        raise InputError(
-            f"{old}: a checkpoint of version 0.1, which this version cannot continue; "
-            f"{_KIND.advice}"
-        )
+def remove_checkpoints(folder: str | os.PathLike[str]) -> None:
+    """Remove the checkpoints of a folder: training is finished, or starts from the beginning."""
+    for done in checkpoints(folder):
+        done.unlink()
 
 
 def fingerprint(trainer: Trainer) -> str:

@@ -10,7 +10,6 @@ average of the networks.
 import os
 from collections.abc import Callable
 from dataclasses import asdict, replace
-from datetime import date
 
 import numpy as np
 import numpy.typing as npt
@@ -25,9 +24,10 @@ from ideal_dispatch.learning.parameters import RadiusParams, TrainingSettings, T
 from ideal_dispatch.learning.radius_training import fit_radius, trip_radii
 from ideal_dispatch.learning.splits import Split, local_days
 from ideal_dispatch.learning.training import (
-    Place,
+    CheckpointOptions,
     TrainingProgress,
     Watch,
+    data_facts,
     one_thread,
     run_trainer,
     versions,
@@ -73,9 +73,9 @@ def cross_fit(
         for number, member in enumerate(member_params(params)):
             own = np.flatnonzero(part == number)
             others = replace(data, train=np.flatnonzero(part != number), validation=own)
-            place = Place(folder, resume=True, show=watch)
-            stage = f"network {number + 1} of {folds}"
-            made = run_trainer(others, member, place, stage, number + 1).finish()
+            options = CheckpointOptions(folder, resume=True)
+            trainer = run_trainer(others, member, options, watch, number + 1, folds)
+            made = trainer.finish()
             unseen_s[own] = level.solve(made, own)[1]
             members.append(made)
         model = export(averaged(members), data)
@@ -84,20 +84,8 @@ def cross_fit(
             model, network, trips, settings.radius, params.seed,
             lambda done: watch(TrainingProgress("target radii", done)),
         )  # fmt: skip
-    days = local_days(trips)
     details = {
-        "data": {
-            "trips": len(trips),
-            "train": len(trips),
-            "validation": 0,
-            "test": 0,
-            "split": "day",
-            "scored_on": "train",
-            "first": str(date.fromordinal(int(days.min()))),
-            "last": str(date.fromordinal(int(days.max()))),
-            "weather": trips.weather_source,
-            "checksum": trips.checksum,
-        },
+        "data": data_facts(trips, Split(every, every[:0], every[:0])) | {"split": "day"},
         "params": asdict(params),
         "versions": versions(),
     }

@@ -174,15 +174,10 @@ class RadiusParams:
 
 @dataclass(frozen=True, slots=True)
 class TrainingSettings:
-    """The settings of a whole training: of travel times, of the radius, and of the split.
-
-    ``split`` by "day" keeps whole days together, by "trip" draws single trips;
-    None takes days where at least ten are known.
-    """
+    """The settings of a whole training: of travel times and of the radius."""
 
     params: TrainParams = field(default_factory=TrainParams)
     radius: RadiusParams = field(default_factory=RadiusParams)
-    split: SplitBy | None = None
 
     @classmethod
     def read(
@@ -191,7 +186,6 @@ class TrainingSettings:
         options: Mapping[str, Any] | None = None,
         *,
         paper: bool = False,
-        split: SplitBy | None = None,
         trips_per_road: float = 1.0,
     ) -> "TrainingSettings":
         """The defaults, or the paper's, with a TOML file over them and options over both.
@@ -211,7 +205,7 @@ class TrainingSettings:
             with complaints_about(file):
                 cls._of(base, told)
         params, radius = cls._of(base, _over(told, options or {}))
-        return cls(params, radius, split)
+        return cls(params, radius)
 
     @staticmethod
     def _of(base: dict[str, Any], table: Mapping[str, Any]) -> tuple[TrainParams, RadiusParams]:

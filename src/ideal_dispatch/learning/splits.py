@@ -27,6 +27,10 @@ class Split:
     validation: IndexArray
     test: IndexArray
 
+    @property
+    def parts(self) -> tuple[IndexArray, IndexArray, IndexArray]:
+        return self.train, self.validation, self.test
+
     def __repr__(self) -> str:
         return "Split(" + ", ".join(f"{getattr(self, p).size:,} {p}" for p in PARTS) + ")"
 
@@ -66,6 +70,14 @@ def split(
     part[order] = _parts(sizes[order], wanted)
     owner = part[group]
     return Split(*(np.flatnonzero(owner == number) for number in range(len(PARTS))))
+
+
+def default_split(trips: Trips, seed: int, by: SplitBy | None = None) -> Split:
+    """70/10/20; by day where all days are known and there are ten, unless ``by`` says."""
+    if by is None:
+        known = not np.isnat(np.asarray(trips.at)).any()
+        by = "day" if known and np.unique(local_days(trips)).size >= 10 else "trip"
+    return split(trips, seed=seed, by=by)
 
 
 def _checked(shares: tuple[float, float, float]) -> npt.NDArray[np.float64]:

@@ -126,6 +126,16 @@ class Trainer:
         errors = [epoch.validation_mae_s for epoch in self.history]
         return int(np.argmin(errors)) + 1 if errors else 0
 
+    @property
+    def kept_epoch(self) -> int:
+        """The epoch, from 1, whose weights :meth:`finish` gives; 0 before the first."""
+        if self.params.output == "best":
+            return self.best_epoch
+        if self._output_steps is None:
+            return len(self.history)
+        done = self._output_steps[: len(self.history) * self.steps_per_epoch]
+        return int(np.flatnonzero(done).max(initial=-1)) // self.steps_per_epoch + 1
+
     def _epoch(self) -> None:
         began, number = time.perf_counter(), len(self.history)
         first_step = number * self.steps_per_epoch

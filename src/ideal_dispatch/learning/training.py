@@ -5,11 +5,12 @@ import os
 import platform
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, astuple, dataclass, replace
+from dataclasses import asdict, astuple, dataclass, fields, replace
 from datetime import date
+from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path as FilePath
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,30 +19,40 @@ import torch
 from ideal_dispatch.arrays import FloatArray
 from ideal_dispatch.context import Context
 from ideal_dispatch.errors import InputError
+from ideal_dispatch.files import write_csv, write_file
+from ideal_dispatch.forecast import model_directory
 from ideal_dispatch.forecast.model import Model
 from ideal_dispatch.learning import distributed
+from ideal_dispatch.learning.baselines import fit_baselines
 from ideal_dispatch.learning.checkpoint import (
     checkpoint_name,
     load_checkpoint,
-    refuse_old,
+    remove_checkpoints,
     save_checkpoint,
 )
 from ideal_dispatch.learning.combining import averaged, lesson, member_params, student_params
 from ideal_dispatch.learning.encoders import RepresentationNetwork, export
-from ideal_dispatch.learning.parameters import RadiusParams, TrainingSettings, TrainParams
+from ideal_dispatch.learning.parameters import RadiusParams, SplitBy, TrainParams
 from ideal_dispatch.learning.radius_training import FittedRadius, TripRadii, fit_radius, trip_radii
-from ideal_dispatch.learning.scores import scores
+from ideal_dispatch.learning.scores import Scores, scores
 from ideal_dispatch.learning.shape import Shape, describe_shape
-from ideal_dispatch.learning.splits import PARTS, Split, local_days, split
-from ideal_dispatch.learning.trainer import Epoch, Trainer
+from ideal_dispatch.learning.splits import PARTS, Split, default_split, local_days
+from ideal_dispatch.learning.trainer import STEP_COLUMNS, Epoch, Trainer
 from ideal_dispatch.learning.training_data import TrainingData
 from ideal_dispatch.network import RoadNetwork
 from ideal_dispatch.records import Trip, Trips
 
+if TYPE_CHECKING:
+    from ideal_dispatch.learning.report.training_report import TrainingReport
+
+REPORT, NUMBERS, STEPS = "report.html", "report.json", "steps.csv"
+FILES = (*model_directory.FILES, REPORT, NUMBERS, STEPS)
+"""The files of a finished model directory, beside the weights."""
+
 
 @dataclass(frozen=True, slots=True)
 class TrainingProgress:
-    """The stage of a training, which share of it is done, and the epoch that just ended, if any."""
+    """The stage of a training, the share of it that is done, and the epoch that just ended."""
 
     stage: str
     done: float
@@ -49,30 +60,73 @@ class TrainingProgress:
 
 
 Watch = Callable[[TrainingProgress], None]
-"""Sees the progress of a training."""
+"""Receives the progress of a training."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class TrainingRun:
-    """A model and how it came about; arrays have one entry per trip.
+def _ignore(progress: TrainingProgress) -> None:
+    """Nothing is shown."""
 
-    ``steps`` has those of Algorithm 1 under ``STEP_COLUMNS``, where plain steps were taken.
+
+@dataclass(frozen=True, slots=True)
+class CheckpointOptions:
+    """The folder that keeps the state of training after every epoch, if any.
+
+    With ``resume`` training continues from the states that are there.
     """
 
-    model: Model
+    folder: str | os.PathLike[str] | None = None
+    resume: bool = False
+
+
+NO_CHECKPOINTS = CheckpointOptions()
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class TrainedModel(Model):
+    """A model that :func:`fit` has just trained, with its scores, history and predictions.
+
+    Arrays have one entry per trip of ``data``. ``kept_epoch`` is the epoch, from 1, whose
+    weights are kept; None where the networks of an average kept different ones.
+    ``steps`` are those of Algorithm 1 under ``STEP_COLUMNS``, if plain steps were taken.
+    """
+
     data: TrainingData
     split: Split
     history: tuple[Epoch, ...]
+    kept_epoch: int | None
     radii: TripRadii
     predicted_radii: FloatArray
     shape: Shape
     warnings: tuple[str, ...]
     steps: FloatArray | None = None
 
+    @cached_property
+    def model(self) -> Model:
+        """The model alone, as a saved and loaded one is."""
+        return Model(**{f.name: getattr(self, f.name) for f in fields(Model) if f.init})
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickled and copied as the model alone."""
+        return self.model.__reduce__()
+
+    def rescaled(self, factor: float) -> Model:
+        """See :meth:`Model.rescaled`; the scores of this training do not hold for the result."""
+        return self.model.rescaled(factor)
+
     @property
     def predicted_s(self) -> FloatArray:
         """Predicted seconds of every trip."""
         return self.radii.predicted_s
+
+    @property
+    def judged(self) -> npt.NDArray[np.int64]:
+        """The trips the model is scored on: the test part, or the next best if it is empty."""
+        return next(part for part in reversed(self.split.parts) if part.size)
+
+    @property
+    def scores(self) -> Scores:
+        """Errors on the :attr:`judged` trips."""
+        return scores(self.data.trips.observed_s[self.judged], self.predicted_s[self.judged])
 
     def coverage(self, rows: npt.NDArray[np.int64]) -> float:
         """Share of the trips whose time some scenario of their context explains."""
@@ -82,54 +136,100 @@ class TrainingRun:
         """The same travel times with a radius fitted in another way."""
         with one_thread():
             fitted = _fitted_radius(radius, self.radii, self.split)
-        weights = {**self.model.weights, **fitted.weights}
-        details = {k: v for k, v in self.model.details.items() if k != "radius"}  # of the other
+        details = {k: v for k, v in self.details.items() if k != "radius"}  # of the other
+        weights = {**self.weights, **fitted.weights}
         return replace(self.model, weights=weights, radius_rule=fitted.rule, details=details)
 
+    @cached_property
+    def report(self) -> "TrainingReport":
+        """The scores beside simpler predictors, which learn from the same trips on first use."""
+        from ideal_dispatch.learning.report.training_report import TrainingReport
 
-def train(
+        parts = map(self.data.trips.select, (self.split.train, self.split.validation))
+        return TrainingReport.of(self, fit_baselines(self.data.network, *parts))
+
+    def save(self, folder: str | os.PathLike[str]) -> None:
+        """Write the model directory of ``ideal train``: model, card, report and its numbers.
+
+        Checkpoints of the training are removed from ``folder``.
+        """
+        place, facts = FilePath(folder), self.report.as_dict()
+        place.mkdir(parents=True, exist_ok=True)
+        for half_written in place.glob(f".{'[0-9a-f]' * 16}.part"):
+            half_written.unlink()
+        (place / STEPS).unlink(missing_ok=True)
+        if self.steps is not None:
+            rows = ([number, *(f"{x:.9g}" for x in row)] for number, row in enumerate(self.steps))
+            write_csv(place / STEPS, ("step", *STEP_COLUMNS), rows)
+        numbers = json.dumps(facts, ensure_ascii=False, indent=1, allow_nan=False)
+        write_file(place / REPORT, self.report.html())
+        write_file(place / NUMBERS, f"{numbers}\n")
+        # the model last: where its manifest is, its report is
+        replace(self.model, details={**self.details, "scores": facts["scores"]}).save(place)
+        remove_checkpoints(place)
+
+
+def fit(
     network: RoadNetwork,
-    trips: Trips,
-    settings: TrainingSettings | None = None,
+    trips: Trips | Sequence[Trip],
+    contexts: Sequence[Context] | npt.ArrayLike | None = None,
     *,
-    parts: Split | None = None,
+    params: TrainParams | None = None,
+    radius: RadiusParams | None = None,
+    parts: Split | SplitBy | None = None,
     folder: str | os.PathLike[str] | None = None,
     resume: bool = False,
     watch: Watch | None = None,
     jobs: int | None = None,
-) -> TrainingRun:
-    """Learn travel times and radii from trips.
+) -> TrainedModel:
+    """A model of the network's travel times and their uncertainty, learned from past trips.
 
-    ``parts`` says which trips are learned from, held out and tested; by
-    default 70/10/20, as ``settings.split`` says. With ``folder``, a checkpoint is
-    kept there after every epoch and ``resume`` goes on from it. See
-    :func:`train_model` for a whole model directory.
+    ``contexts`` replaces those of the trips: one :class:`Context` per trip, or
+    their encoded rows. ``parts`` are the trips to learn from, to hold out and to
+    test on; by default 70/10/20, by "day" where ten days are known, else by "trip". With
+    ``folder``, a checkpoint is kept there after every epoch, and ``resume`` continues from
+    it; without ``resume`` training starts from the beginning. Target radii are computed in
+    ``jobs`` threads. ``fit(…).save(folder)`` writes what ``ideal train`` writes.
     """
-    settings = settings or TrainingSettings()
-    parts = parts or default_split(trips, settings)
-    show = watch or (lambda progress: None)
+    table = trips if isinstance(trips, Trips) else Trips.of(trips)
+    if contexts is not None:
+        given: Any = contexts
+        if len(given) != len(table):
+            raise InputError(f"contexts: expected one per trip, {len(table)}, got {len(given)}")
+        if len(given) and isinstance(given[0], Context):
+            given = table.encoding.encode(given)
+        table = replace(table, contexts=given)
+    params, radius, show = params or TrainParams(), radius or RadiusParams(), watch or _ignore
+    if not isinstance(parts, Split):
+        parts = default_split(table, params.seed, parts)
     with one_thread():
-        data = TrainingData.prepare(network, trips, parts, settings.params)
-        learned = learn(data, settings.params, Place(folder, resume, show))
+        data = TrainingData.prepare(network, table, parts, params)
+        learned = learn(data, params, CheckpointOptions(folder, resume), show)
         model = export(learned.network, data)
         radii = trip_radii(
-            model, network, trips, jobs=jobs,
+            model, network, table, jobs=jobs,
             report=lambda done: show(TrainingProgress("target radii", done)),
         )  # fmt: skip
-        fitted = _fitted_radius(settings.radius, radii, parts)
+        fitted = _fitted_radius(radius, radii, parts)
     weights = {**model.weights, **fitted.weights}
     model = replace(model, weights=weights, radius_rule=fitted.rule)
     predicted = fitted.rule(weights, radii.contexts.astype(np.float32), radii.features)
     predicted = np.minimum(predicted, radii.greatest)  # as the model will answer
     middle = int(parts.train[parts.train.size // 2])
-    scenarios = model.scenario_set(trips.contexts[middle], network)
-    shape = describe_shape(network, scenarios, [radii.paths[i] for i in parts.train])
-    run = TrainingRun(
-        model, data, parts, learned.history, radii, predicted, shape, fitted.warnings,
-        learned.steps,
-    )  # fmt: skip
-    details = _details(run, settings, fitted.promised)
-    return replace(run, model=replace(model, details=details))
+    scenarios = model.scenario_set(table.contexts[middle], network)
+    made = TrainedModel(
+        **{f.name: getattr(model, f.name) for f in fields(Model) if f.init},
+        data=data,
+        split=parts,
+        history=learned.history,
+        kept_epoch=learned.kept_epoch,
+        radii=radii,
+        predicted_radii=predicted,
+        shape=describe_shape(network, scenarios, [radii.paths[i] for i in parts.train]),
+        warnings=fitted.warnings,
+        steps=learned.steps,
+    )
+    return replace(made, details=_details(made, params, radius, fitted.promised))
 
 
 def _fitted_radius(radius: RadiusParams, radii: TripRadii, parts: Split) -> FittedRadius:
@@ -140,174 +240,139 @@ def _fitted_radius(radius: RadiusParams, radii: TripRadii, parts: Split) -> Fitt
     )
 
 
-def fit(
-    network: RoadNetwork,
-    trips: Trips | Sequence[Trip],
-    contexts: Sequence[Context] | npt.ArrayLike | None = None,
-    *,
-    params: TrainParams | None = None,
-    radius: RadiusParams | None = None,
-    parts: Split | None = None,
-) -> Model:
-    """A model of the network's travel times, learned from past trips.
-
-    ``contexts`` replaces those of the trips: one :class:`Context` per trip, or
-    their encoded rows. See :func:`train` for the rest and for what was measured.
-    """
-    table = trips if isinstance(trips, Trips) else Trips.of(trips)
-    if contexts is not None:
-        given: Any = contexts
-        if len(given) != len(table):
-            raise InputError(f"contexts: expected one per trip, {len(table)}, got {len(given)}")
-        if len(given) and isinstance(given[0], Context):
-            given = table.encoding.encode(given)
-        table = replace(table, contexts=given)
-    settings = TrainingSettings(params or TrainParams(), radius or RadiusParams())
-    return train(network, table, settings, parts=parts).model
-
-
-def take_part(
-    network: RoadNetwork,
-    trips: Trips,
-    settings: TrainingSettings,
-    folder: str | os.PathLike[str],
-    resume: bool = False,
-) -> None:
-    """Train beside the first of several processes; what comes after training is its own."""
-    parts, params = default_split(trips, settings), settings.params
-    with one_thread():
-        data = TrainingData.prepare(network, trips, parts, params)
-        learn(data, params, Place(folder, resume))
-
-
-def default_split(trips: Trips, settings: TrainingSettings) -> Split:
-    """70/10/20 as told; else by day where all days are known and enough, or by trip."""
-    by = settings.split
-    if by is None:
-        known = not np.isnat(np.asarray(trips.at)).any()
-        by = "day" if known and np.unique(local_days(trips)).size >= 10 else "trip"
-    return split(trips, seed=settings.params.seed, by=by)
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where checkpoints are kept, whether to go on from them, and who watches."""
-
-    folder: str | os.PathLike[str] | None = None
-    resume: bool = False
-    show: Watch = lambda progress: None
-
-
-NOWHERE = Place()
-
-
 @dataclass(frozen=True, slots=True, eq=False)
-class Learned:
+class LearnedNetwork:
     """A network and its epochs; of an average, the means of its members' epochs."""
 
     network: RepresentationNetwork
     history: tuple[Epoch, ...]
+    kept_epoch: int | None
     steps: FloatArray | None = None
 
 
-def learn(data: TrainingData, params: TrainParams, place: Place = NOWHERE) -> Learned:
-    """The network that trips and settings give, without a radius."""
+def learn(
+    data: TrainingData,
+    params: TrainParams,
+    checkpoints: CheckpointOptions = NO_CHECKPOINTS,
+    watch: Watch = _ignore,
+) -> LearnedNetwork:
+    """The network that trips and parameters give, without a radius."""
+    if checkpoints.folder is not None and not checkpoints.resume and distributed.is_first():
+        remove_checkpoints(checkpoints.folder)
     if params.combine == "none":
-        trainer = run_trainer(data, params, place, "training")
-        trainer.finish()
+        trainer = run_trainer(data, params, checkpoints, watch)
         steps = trainer.step_table if params.optimiser == "sgd" else None
-        return Learned(trainer.model, tuple(trainer.history), steps)
-    members, histories = [], []
-    for number, member in enumerate(member_params(params), 1):
-        trainer = run_trainer(data, member, place, f"network {number} of {params.members}", number)
-        members.append(trainer.finish())
-        histories.append(trainer.history)
-    average = averaged(members)
+        return LearnedNetwork(trainer.finish(), tuple(trainer.history), trainer.kept_epoch, steps)
+    trained = [
+        run_trainer(data, member, checkpoints, watch, number, params.members)
+        for number, member in enumerate(member_params(params), 1)
+    ]
+    average = averaged([trainer.finish() for trainer in trained])
     if params.combine == "distil":
-        place.show(TrainingProgress("what the teachers expect", 0.0))
+        watch(TrainingProgress("teachers' expectations", 0.0))
         taught = lesson(data, average, params.seed)
-        trainer = run_trainer(taught, student_params(params), place, "training")
-        return Learned(trainer.finish(), tuple(trainer.history))
-    together = [[astuple(epoch) for epoch in same] for same in zip(*histories, strict=False)]
-    means = (
-        (number, *np.mean(same, axis=0)[1:].tolist()) for number, same in enumerate(together, 1)
-    )
-    return Learned(average, tuple(Epoch(*mean) for mean in means))
+        student = run_trainer(taught, student_params(params), checkpoints, watch)
+        return LearnedNetwork(student.finish(), tuple(student.history), student.kept_epoch)
+    epochs = zip(*(map(astuple, trainer.history) for trainer in trained), strict=False)
+    means = (np.mean(same, axis=0)[1:].tolist() for same in epochs)
+    history = tuple(Epoch(number, *mean) for number, mean in enumerate(means, 1))
+    kept = {trainer.kept_epoch for trainer in trained}
+    return LearnedNetwork(average, history, kept.pop() if len(kept) == 1 else None)
+
+
+def take_part(
+    network: RoadNetwork, trips: Trips, params: TrainParams, parts: SplitBy | None,
+    options: CheckpointOptions,
+) -> None:  # fmt: skip
+    """Train beside the first of several processes, which alone goes on from there."""
+    with one_thread():
+        rows = default_split(trips, params.seed, parts)
+        learn(TrainingData.prepare(network, trips, rows, params), params, options)
 
 
 def run_trainer(
-    data: TrainingData, params: TrainParams, place: Place, stage: str, member: int = 0
+    data: TrainingData,
+    params: TrainParams,
+    checkpoints: CheckpointOptions,
+    watch: Watch,
+    member: int = 0,
+    members: int = 0,
 ) -> Trainer:
-    """A trainer that is done; with a folder, its checkpoint is there."""
+    """A finished trainer; ``member`` numbers those of an average, each with its checkpoint."""
     trainer = Trainer(data, params)
+    stage = f"network {member} of {members}" if member else "training"
     checkpoint = None
-    if place.folder is not None:
-        checkpoint = FilePath(place.folder) / checkpoint_name(member)
-    if checkpoint is not None and place.resume:
-        refuse_old(checkpoint.parent)
-        if checkpoint.exists():
+    if checkpoints.folder is not None:
+        checkpoint = FilePath(checkpoints.folder) / checkpoint_name(member)
+        if checkpoints.resume and checkpoint.exists():
             load_checkpoint(trainer, checkpoint)
 
     def after_epoch(trainer: Trainer) -> None:
         if checkpoint is not None and distributed.is_first():
+            checkpoint.parent.mkdir(parents=True, exist_ok=True)
             save_checkpoint(trainer, checkpoint)
         done = 1.0 if trainer.finished else len(trainer.history) / params.epochs
-        place.show(TrainingProgress(stage, done, trainer.history[-1]))
+        watch(TrainingProgress(stage, done, trainer.history[-1]))
 
     trainer.run(after_epoch)
     return trainer
 
 
 def _details(
-    run: TrainingRun, settings: TrainingSettings, promised: float | None
+    made: TrainedModel, params: TrainParams, radius: RadiusParams, promised: float | None
 ) -> dict[str, Any]:
-    trips, parts = run.data.trips, run.split
-    known = len(trips) and not np.isnat(np.asarray(trips.at)).any()
-    days = local_days(trips) if known else np.empty(0, int)
-    scored_on = next(part for part in reversed(PARTS) if getattr(parts, part).size)
-    test = getattr(parts, scored_on)
-    own = scores(trips.observed_s[test], run.predicted_s[test])
-    whole_days = known and not np.intersect1d(days[parts.train], days[test]).size
+    """What the manifest says about the training, as JSON holds it: NaN is null."""
+    radii, test = made.radii, made.split.test
     details = {
-        "data": {
-            "trips": len(trips),
-            "train": int(parts.train.size),
-            "validation": int(parts.validation.size),
-            "test": int(parts.test.size),
-            "split": "day" if whole_days else "trip",
-            "scored_on": scored_on,
-            "first": str(date.fromordinal(int(days.min()))) if known else None,
-            "last": str(date.fromordinal(int(days.max()))) if known else None,
-            "weather": trips.weather_source,
-            "checksum": trips.checksum,
-        },
-        "params": asdict(settings.params),
-        "radius_params": asdict(settings.radius),
-        "history": [asdict(replace(epoch, seconds=0.0)) for epoch in run.history],
-        "scores": [{"name": "IDEAL", **asdict(own)}],
+        "data": data_facts(made.data.trips, made.split),
+        "params": asdict(params),
+        "radius_params": asdict(radius),
+        "history": [asdict(replace(epoch, seconds=0.0)) for epoch in made.history],
+        "kept_epoch": made.kept_epoch,
+        "held_out_for": [
+            *(["stopping"] if params.patience is not None else []),
+            *(["choosing the epoch"] if params.output == "best" else []),
+            *(["the radius"] if radius.coverage is not None else []),
+        ],
+        "scores": [{"name": "IDEAL", **asdict(made.scores)}],
         "radius": {
-            "coverage": run.coverage(parts.test) if parts.test.size else None,
+            "coverage": made.coverage(test) if test.size else None,
             "promised": promised,
-            "trips": int(parts.test.size),
-            "median": float(np.median(run.predicted_radii[test])),
-            "zero_share": float((run.radii.upper[parts.train] == 0).mean()),
-            "warnings": list(run.warnings),
+            "trips": int(test.size),
+            "median": float(np.median(made.predicted_radii[made.judged])),
+            "zero_share": float((radii.upper[made.split.train] == 0).mean()),
+            "warnings": list(made.warnings),
         },
-        "shape": {
-            "dimension": run.shape.dimension,
-            "effective_rank": run.shape.effective_rank,
-            "concentration": run.shape.concentration,
-            "by_distance": run.shape.by_distance.tolist(),
-            "by_overlap": run.shape.by_overlap.tolist(),
-        },
+        "shape": {name: np.asarray(value).tolist() for name, value in asdict(made.shape).items()},
         "versions": versions(),
     }
     plain: dict[str, Any] = json.loads(json.dumps(details), parse_constant=lambda _: None)
     return plain
 
 
+def data_facts(trips: Trips, parts: Split) -> dict[str, Any]:
+    """Which trips a model learned from, for its manifest."""
+    scored_on = next(name for name in reversed(PARTS) if getattr(parts, name).size)
+    by, first, last = "trip", None, None
+    if not np.isnat(np.asarray(trips.at)).any():
+        days = local_days(trips)
+        if not np.intersect1d(days[parts.train], days[getattr(parts, scored_on)]).size:
+            by = "day"
+        first, last = (str(date.fromordinal(int(day))) for day in (days.min(), days.max()))
+    return {
+        "trips": len(trips),
+        **{name: int(getattr(parts, name).size) for name in PARTS},
+        "split": by,
+        "scored_on": scored_on,
+        "first": first,
+        "last": last,
+        "weather": trips.weather_source,
+        "checksum": trips.checksum,
+    }
+
+
 def versions() -> dict[str, str]:
-    """What a model was made by, for its manifest."""
+    """The versions that made a model, for its manifest."""
     packages = {name: version(name) for name in ("ideal-dispatch", "numpy", "torch")}
     return {"python": platform.python_version(), **packages}
 

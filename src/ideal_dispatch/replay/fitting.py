@@ -205,15 +205,14 @@ class Training:
             )
             if (papers / MANIFEST).exists():
                 continue
-            from ideal_dispatch.learning import RadiusParams, TrainingSettings, split, train
+            from ideal_dispatch.learning import RadiusParams, fit, split
             from ideal_dispatch.learning.splits import local_days
 
             trips, experiment = self.past.trips, self.experiment
             wanted = [date.fromisoformat(day).toordinal() for day in self.dates]
             chosen = trips.select(np.flatnonzero(np.isin(local_days(trips), wanted)))
             parts = split(chosen, (0.8, 0.2, 0.0), experiment.seed, "day")
-            settings = TrainingSettings(_params(experiment, trained))
-            run = train(self.ground.network, chosen, settings, parts=parts)
+            run = fit(self.ground.network, chosen, params=_params(experiment, trained), parts=parts)
             run.model.save(ours)
             run.with_radius(RadiusParams(loss="mean_absolute", coverage=None)).save(papers)
 

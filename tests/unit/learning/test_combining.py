@@ -9,13 +9,12 @@ import pytest
 import torch
 
 from ideal_dispatch.errors import InputError
-from ideal_dispatch.learning import TrainingProgress, TrainingRun, TrainingSettings, TrainParams
+from ideal_dispatch.learning import TrainedModel, TrainingProgress, TrainParams, fit
 from ideal_dispatch.learning.baselines import best_on, boostings
 from ideal_dispatch.learning.combining import averaged, lesson, member_params, student_params
 from ideal_dispatch.learning.encoders import RepresentationNetwork, export
 from ideal_dispatch.learning.lower_level import LowerLevel
 from ideal_dispatch.learning.trainer import Trainer
-from ideal_dispatch.learning.training import train
 from ideal_dispatch.learning.trip_table import TripTable
 from tests.unit.learning.worlds import SMALL, town, trainer, trips
 
@@ -121,9 +120,9 @@ def test_a_lesson_has_the_real_trips_and_what_the_teachers_expect_of_others() ->
     np.testing.assert_array_equal(again.target_s, taught.target_s)
 
 
-def _run(combine: Any, **options: Any) -> TrainingRun:
+def _run(combine: Any, **options: Any) -> TrainedModel:
     params = replace(PARAMS, combine=combine, members=2)
-    return train(NETWORK, TRIPS, TrainingSettings(params, split="trip"), **options)
+    return fit(NETWORK, TRIPS, params=params, parts="trip", **options)
 
 
 @pytest.mark.parametrize("combine", ["average", "distil"])

@@ -33,7 +33,7 @@ from ideal_dispatch.traffic.quote_log import QuoteLog
 
 if TYPE_CHECKING:
     from ideal_dispatch.dispatch import Answer
-    from ideal_dispatch.learning import TrainingProgress, TrainingRun
+    from ideal_dispatch.learning import TrainedModel, TrainingProgress
     from ideal_dispatch.records import Trips
 
 # of the eight training days of the embedded city, each with working days and days off
@@ -128,9 +128,9 @@ class Story:
         self.watch(step, 1.0, "")
         return prepared.trips, facts
 
-    def train(self, trips: "Trips") -> "TrainingRun":
+    def train(self, trips: "Trips") -> "TrainedModel":
         """The model of the trips, kept where the policies look for it."""
-        from ideal_dispatch.learning import RadiusParams, TrainingSettings, TrainParams, train
+        from ideal_dispatch.learning import RadiusParams, TrainParams, fit
 
         # a thousand trips: a small network and small batches learn most from them
         params = TrainParams(
@@ -143,7 +143,7 @@ class Story:
             remark = "" if epoch is None else f"error {epoch.validation_mae_s:.1f} s"
             self.watch(progress.stage, progress.done, remark)
 
-        run = train(self.city.network, trips, TrainingSettings(params), watch=watch)
+        run = fit(self.city.network, trips, params=params, watch=watch)
         folder = self.folder / "learned"
         run.model.save(model_folder(folder, USUAL))
         paper = run.with_radius(RadiusParams(loss="mean_absolute", coverage=None))

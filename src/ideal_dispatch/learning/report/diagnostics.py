@@ -12,7 +12,7 @@ from ideal_dispatch.context.encoding import MONTHS, WEEKDAYS
 from ideal_dispatch.learning.baselines import FittedBaseline
 from ideal_dispatch.learning.radius_training import conformal_factor
 from ideal_dispatch.learning.scores import Scores, paired_interval, scores
-from ideal_dispatch.learning.training import TrainingRun
+from ideal_dispatch.learning.training import TrainedModel
 from ideal_dispatch.learning.trip_table import TripTable
 
 LEVELS = tuple(round(0.05 * step, 2) for step in range(1, 20))
@@ -73,13 +73,13 @@ class SharedPart:
     pairs: int
 
 
-def judged_rows(run: TrainingRun) -> npt.NDArray[np.int64]:
+def judged_rows(run: TrainedModel) -> npt.NDArray[np.int64]:
     """The rows a run is judged by: the test part, or the next best where there is none."""
     rows: npt.NDArray[np.int64] = getattr(run.split, run.model.details["data"]["scored_on"])
     return rows
 
 
-def compare(run: TrainingRun, baselines: Sequence[FittedBaseline]) -> tuple[Rival, ...]:
+def compare(run: TrainedModel, baselines: Sequence[FittedBaseline]) -> tuple[Rival, ...]:
     """The model first, then every baseline, on the same test trips."""
     rows, trips = judged_rows(run), run.data.trips
     observed, own = trips.observed_s[rows], run.predicted_s[rows]
@@ -92,7 +92,7 @@ def compare(run: TrainingRun, baselines: Sequence[FittedBaseline]) -> tuple[Riva
     return tuple(rivals)
 
 
-def reliability(run: TrainingRun) -> Reliability:
+def reliability(run: TrainedModel) -> Reliability:
     """Coverage against level; levels that the held-out trips are too few for are left out."""
     from scipy.stats import betabinom
 
@@ -114,7 +114,7 @@ def reliability(run: TrainingRun) -> Reliability:
     return Reliability(held_out.size, rows.size, *columns)
 
 
-def shared_part(run: TrainingRun, seed: int = 0) -> SharedPart | None:
+def shared_part(run: TrainedModel, seed: int = 0) -> SharedPart | None:
     """How much of their error simultaneous test trips share; None where too few are known."""
     rows, trips = judged_rows(run), run.data.trips
     rows = rows[~np.isnat(np.asarray(trips.at)[rows]) & (run.predicted_s[rows] > 0)]
@@ -154,7 +154,7 @@ def error_by(
     return mean, 1.96 * np.sqrt((apart**2).sum(axis=0)) / base
 
 
-def typical_context(run: TrainingRun) -> FloatArray:
+def typical_context(run: TrainedModel) -> FloatArray:
     """An ordinary training context: median weather, the commonest day and month, no holiday."""
     rows, columns = run.data.trips.contexts[run.split.train], run.model.encoding.columns
     typical = np.full(len(columns), np.nan)
@@ -171,7 +171,7 @@ def typical_context(run: TrainingRun) -> FloatArray:
     return typical
 
 
-def slowest_hour(run: TrainingRun) -> tuple[FloatArray, int | None]:
+def slowest_hour(run: TrainedModel) -> tuple[FloatArray, int | None]:
     """The typical context at the hour when the model's roads are slowest, and that hour."""
     row, hours = typical_context(run), run.model.seen.learned_hours
     if not hours:

@@ -23,7 +23,7 @@ from ideal_dispatch.learning.report.diagnostics import (
     shared_part,
     slowest_hour,
 )
-from ideal_dispatch.learning.training import TrainingRun
+from ideal_dispatch.learning.training import TrainedModel
 from ideal_dispatch.learning.trip_table import TripTable
 from ideal_dispatch.network.road_class import ROAD_CLASSES
 from ideal_dispatch.pages import figure_url, render
@@ -42,13 +42,13 @@ class TrainingReport:
     ``rivals`` has the model first, then every baseline, on the same test trips.
     """
 
-    run: TrainingRun
+    run: TrainedModel
     rivals: tuple[Rival, ...]
     reliability: Reliability
     shared: SharedPart | None
 
     @classmethod
-    def of(cls, run: TrainingRun, baselines: Sequence[FittedBaseline]) -> "TrainingReport":
+    def of(cls, run: TrainedModel, baselines: Sequence[FittedBaseline]) -> "TrainingReport":
         """The report of a run, beside baselines that learned from the same trips."""
         return cls(run, compare(run, baselines), reliability(run), shared_part(run))
 
@@ -165,7 +165,7 @@ def _errors_by_kind(report: TrainingReport) -> dict[str, str]:
     return found | {"by_kind": figure_url(by_kind)}
 
 
-def _speeds(run: TrainingRun) -> dict[str, Any] | None:
+def _speeds(run: TrainedModel) -> dict[str, Any] | None:
     """The map of learned speeds at the slowest hour, and of what moment it is."""
     network, columns = run.data.network, run.model.encoding.columns
     if np.isnan(network.lon).any():

@@ -14,10 +14,9 @@ from ideal_dispatch.forecast import Architecture
 from ideal_dispatch.learning import (
     RadiusParams,
     Split,
-    TrainingRun,
-    TrainingSettings,
+    TrainedModel,
     TrainParams,
-    train,
+    fit,
 )
 from ideal_dispatch.learning.baselines import (
     FittedBaseline,
@@ -44,19 +43,19 @@ SMALL = TrainParams(
 
 
 @pytest.fixture(scope="module")
-def run(grid: RoadNetwork) -> TrainingRun:
-    return train(grid, planted_trips(grid, 260, seed=1), TrainingSettings(SMALL))
+def run(grid: RoadNetwork) -> TrainedModel:
+    return fit(grid, planted_trips(grid, 260, seed=1), params=SMALL)
 
 
 @pytest.fixture(scope="module")
-def baselines(run: TrainingRun) -> list[FittedBaseline]:
+def baselines(run: TrainedModel) -> list[FittedBaseline]:
     trips = run.data.trips.select(run.split.train)
     chosen = (constant(), hour_of_week(), linear(), boosting(trees=20))
     return [one.fit(TripTable.of(run.data.network, trips)) for one in chosen]
 
 
 def test_the_page_has_all_parts_and_every_figure_its_words(
-    run: TrainingRun, baselines: Sequence[FittedBaseline]
+    run: TrainedModel, baselines: Sequence[FittedBaseline]
 ) -> None:
     html = TrainingReport.of(run, baselines).html()
     for heading in ("How far predictions are off", "How training went", "Learned speeds",
@@ -75,7 +74,7 @@ def test_the_page_has_all_parts_and_every_figure_its_words(
 
 
 def test_numbers_are_json_and_those_of_the_page(
-    run: TrainingRun, baselines: Sequence[FittedBaseline]
+    run: TrainedModel, baselines: Sequence[FittedBaseline]
 ) -> None:
     facts = TrainingReport.of(run, baselines).as_dict()
     assert json.loads(json.dumps(facts, allow_nan=False)) == facts
@@ -90,7 +89,7 @@ def test_numbers_are_json_and_those_of_the_page(
     assert "beyond_s" not in facts["scores"][0]
 
 
-def test_the_slowest_hour_of_the_planted_rush_is_in_it(run: TrainingRun) -> None:
+def test_the_slowest_hour_of_the_planted_rush_is_in_it(run: TrainedModel) -> None:
     row, hour = slowest_hour(run)
     assert hour is not None
     assert 16 <= hour <= 20
@@ -105,12 +104,12 @@ def test_the_slowest_hour_of_the_planted_rush_is_in_it(run: TrainingRun) -> None
 # --- radius by level ----------------------------------------------------------------
 
 
-def _with_radii(run: TrainingRun, targets: Any, predicted: float = 0.1) -> TrainingRun:
+def _with_radii(run: TrainedModel, targets: Any, predicted: float = 0.1) -> TrainedModel:
     """The same run as if its trips had these target radii, and one predicted radius for all."""
     rule = replace(run.model.radius_rule, constant=predicted, scale=1.0)
     return replace(
         run,
-        model=replace(run.model, radius_rule=rule),
+        radius_rule=rule,
         radii=replace(
             run.radii, upper=np.asarray(targets, float), greatest=np.full(len(targets), np.inf)
         ),
@@ -118,7 +117,7 @@ def _with_radii(run: TrainingRun, targets: Any, predicted: float = 0.1) -> Train
     )
 
 
-def test_reliability_of_exchangeable_trips_stays_in_its_band(run: TrainingRun) -> None:
+def test_reliability_of_exchangeable_trips_stays_in_its_band(run: TrainedModel) -> None:
     count = len(run.data.trips)
     inside, levels = 0, 0
     for seed in range(40):
@@ -130,7 +129,7 @@ def test_reliability_of_exchangeable_trips_stays_in_its_band(run: TrainingRun) -
     assert 0.93 < inside / levels < 1.0
 
 
-def test_reliability_by_hand(run: TrainingRun) -> None:
+def test_reliability_by_hand(run: TrainedModel) -> None:
     targets = np.zeros(len(run.data.trips))
     targets[run.split.validation] = np.arange(run.split.validation.size)
     targets[run.split.test] = np.linspace(0, run.split.validation.size - 1, run.split.test.size)
@@ -145,7 +144,7 @@ def test_reliability_by_hand(run: TrainingRun) -> None:
 
 
 def test_a_radius_that_breaks_its_promise_is_told(
-    run: TrainingRun, baselines: Sequence[FittedBaseline]
+    run: TrainedModel, baselines: Sequence[FittedBaseline]
 ) -> None:
     targets = np.full(len(run.data.trips), 0.05)
     targets[run.split.test] = 0.2
@@ -156,7 +155,7 @@ def test_a_radius_that_breaks_its_promise_is_told(
 
 
 def test_an_error_that_rose_after_its_best_epoch_is_told(
-    run: TrainingRun, baselines: Sequence[FittedBaseline]
+    run: TrainedModel, baselines: Sequence[FittedBaseline]
 ) -> None:
     """Nothing stopped the training, and the page does not say so."""
     errors = (60.0, 53.2, 55.8)
@@ -172,7 +171,7 @@ def test_an_error_that_rose_after_its_best_epoch_is_told(
 def test_a_collapsed_radius_is_a_warning_on_the_page(grid: RoadNetwork) -> None:
     trips = planted_trips(grid, 80, seed=2)
     radius = RadiusParams(loss="mean_absolute", coverage=None)
-    run = train(grid, trips, TrainingSettings(replace(SMALL, epochs=2), radius))
+    run = fit(grid, trips, params=replace(SMALL, epochs=2), radius=radius)
     run = replace(run, warnings=("the radius has collapsed: <b>",))
     simplest = constant().fit(TripTable.of(grid, trips.select(run.split.train)))
     html = TrainingReport.of(run, [simplest]).html()
@@ -183,13 +182,13 @@ def test_a_collapsed_radius_is_a_warning_on_the_page(grid: RoadNetwork) -> None:
 # --- what simultaneous trips share --------------------------------------------------
 
 
-def test_a_planted_shared_part_is_found(run: TrainingRun) -> None:
+def test_a_planted_shared_part_is_found(run: TrainedModel) -> None:
     rng = np.random.default_rng(3)
     count = len(run.data.trips)
     hour = rng.integers(0, 40, count)
     at = np.datetime64("2024-03-04", "s") + (3600 * hour).astype("m8[s]")
 
-    def with_noise(shared: float) -> TrainingRun:
+    def with_noise(shared: float) -> TrainedModel:
         noise = shared * rng.normal(size=40)[hour] + np.sqrt(1 - shared**2) * rng.normal(size=count)
         trips = replace(run.data.trips, at=at, observed_s=run.predicted_s * np.exp(0.2 * noise))
         everything = Split(run.split.train, run.split.validation, np.arange(count))
@@ -229,10 +228,10 @@ def test_a_network_without_coordinates_or_hours(grid: RoadNetwork) -> None:
     contexts = np.array(trips.contexts)
     contexts[:, :25] = np.nan
     trips = replace(trips, contexts=contexts, at=None)
-    run = train(
+    run = fit(
         bare,
         trips,
-        TrainingSettings(replace(SMALL, epochs=1)),
+        params=replace(SMALL, epochs=1),
         parts=Split(*np.split(np.arange(60), [40, 60])),
     )
     html = TrainingReport.of(run, []).html()
