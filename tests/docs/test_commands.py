@@ -281,7 +281,7 @@ def test_only_administrators_are_told_to_change_their_machine() -> None:
 
 
 def test_commands_begin_with_known_programs() -> None:
-    known = re.compile(r"(make|(env \S+ )?ideal|torchrun|mkdocs|/opt/ideal-dispatch/\d/bin/ideal) ")
+    known = re.compile(r"(make|(env \S+ )?ideal|mkdocs|/opt/ideal-dispatch/\d/bin/ideal) ")
     for page in PAGES:
         for command in commands(page):
             assert command.startswith(ADMINISTRATION) or known.match(f"{command} "), command

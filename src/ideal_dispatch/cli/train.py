@@ -12,7 +12,7 @@ from ideal_dispatch.errors import InputError
 from ideal_dispatch.ranges import Count
 
 if TYPE_CHECKING:
-    from ideal_dispatch.learning import TrainedModel, TrainingProgress
+    from ideal_dispatch.learning import TrainedModel, TrainingProgress, TrainingSettings
     from ideal_dispatch.learning.training import Watch
 
 
@@ -35,7 +35,6 @@ def train(
     force: bool = False,
     jobs: Count | None = None,
     cluster: str | None = None,
-    distributed: bool = False,
 ) -> None:
     r"""Learn travel times and how far they may be off, from past trips.
 
@@ -67,15 +66,12 @@ def train(
       --paper  Train by the paper's Algorithm 1: slower and less accurate.
       --radius-loss NAME  How uncertainty is learned: quantile (default) or the paper's
           mean_absolute.
-      --distributed  For torchrun: this is one of several processes.
 
     Examples:
       ideal train out/trips.trips --network city.network -o model/
       ideal train out/trips.trips --network city.network -o model/ --resume
       ideal train trips.trips --network city.network -o paper/ --paper \
         --radius-loss mean_absolute --coverage 0
-      torchrun --nproc-per-node 2 --no-python \
-        ideal train trips.trips --network city.network -o model/ --distributed
     """
     from ideal_dispatch.files import check_source
 
@@ -83,9 +79,7 @@ def train(
     if resume and force:
         raise InputError("--resume continues, --force starts anew: choose one")
 
-    from ideal_dispatch.learning import TrainingProgress, TrainingSettings, fit
-    from ideal_dispatch.learning.distributed import joined
-    from ideal_dispatch.learning.training import CheckpointOptions, take_part
+    from ideal_dispatch.learning import TrainingSettings, fit
     from ideal_dispatch.network import RoadNetwork
     from ideal_dispatch.records import Trips
 
@@ -103,24 +97,12 @@ def train(
         paper=paper,
         trips_per_road=len(trips) / network.num_edges,
     )
-    parts = cast(Any, split)
-    with joined() if distributed else nullcontext(True) as first:
-        if not first:
-            options = CheckpointOptions(output, resume)
-            take_part(network, trips, settings.params, parts, options)
-            return
-        with (
-            on_cluster(cluster) if cluster else nullcontext(),
-            _progress(settings.params.epochs) as watch,
-        ):
-            made = fit(
-                network, trips, params=settings.params, radius=settings.radius, parts=parts,
-                folder=output, resume=resume, watch=watch, jobs=jobs,
-            )  # fmt: skip
-            watch(TrainingProgress("baselines on the same trips", 0.0))
-            _ = made.report
-            watch(TrainingProgress("the report", 0.5))
-            made.save(output)
+    with on_cluster(cluster) if cluster else nullcontext(), _progress(settings) as watch:
+        made = fit(
+            network, trips, params=settings.params, radius=settings.radius,
+            parts=cast(Any, split), folder=output, resume=resume, watch=watch, jobs=jobs,
+        )  # fmt: skip
+        made.save(output, watch)
     _show(made, output)
 
 
@@ -147,7 +129,7 @@ def _check_output(folder: Path, inputs: list[Path | None], resume: bool, force: 
 
 
 @contextmanager
-def _progress(epochs: int) -> "Iterator[Watch]":
+def _progress(settings: "TrainingSettings") -> "Iterator[Watch]":
     """Bars on a terminal, a line an epoch elsewhere."""
     with bars() as show:
 
@@ -157,7 +139,8 @@ def _progress(epochs: int) -> "Iterator[Watch]":
                 error = f"held-out error {epoch.validation_mae_s:.1f} s"
                 remark = f"epoch {epoch.epoch}, loss {epoch.loss:.4f}, {error}"
                 if not err.is_terminal:
-                    err.print(f"epoch {epoch.epoch} of {epochs}: loss {epoch.loss:.5f}, {error}")
+                    whole = settings.params.epochs
+                    err.print(f"epoch {epoch.epoch} of {whole}: loss {epoch.loss:.5f}, {error}")
             show(progress.stage, progress.done, remark)
 
         show("training", 0.0, "")

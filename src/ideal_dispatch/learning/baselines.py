@@ -4,7 +4,8 @@ All of them predict the ratio of the observed time to the free-flow time. A trip
 within one node drives no road: it teaches nothing and is predicted to take 0 s.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
@@ -60,6 +61,15 @@ class FittedBaseline:
         return table.free_flow_s * self.ratios(table) if len(table) else np.empty(0)
 
 
+@contextmanager
+def _sklearn() -> Iterator[None]:
+    """Names the extra that has scikit-learn where an import fails."""
+    try:
+        yield
+    except ImportError:
+        raise MissingExtraError("this baseline", "train") from None
+
+
 def constant() -> Baseline:
     """One factor for all trips: the one of least mean absolute error."""
 
@@ -93,27 +103,24 @@ def hour_of_week(prior_trips: float = 10.0) -> Baseline:
 def linear(penalty: float = 10.0) -> Baseline:
     """Ridge regression of the log ratio on the trip's road, harmonics of the hour and context.
 
-    Columns are standardised; what is not known is the column's mean. Without a penalty
-    they would not be independent.
+    Columns are standardised; an unknown value stands at its column's mean.
     """
     POSITIVE.check(penalty, "penalty")
 
     def learn(table: TripTable) -> Ratios:
+        with _sklearn():
+            from sklearn.impute import SimpleImputer
+            from sklearn.linear_model import Ridge
+            from sklearn.pipeline import make_pipeline
+            from sklearn.preprocessing import StandardScaler
+        unknown = SimpleImputer(strategy="constant", fill_value=0.0)
+        regression: Any = make_pipeline(StandardScaler(), unknown, Ridge(penalty))
         columns = table.linear_columns()
         kept = ~np.isnan(columns).all(axis=0)
-        mean, spread = np.nanmean(columns[:, kept], axis=0), np.nanstd(columns[:, kept], axis=0)
-        spread[spread < 1e-9] = np.inf  # a constant says nothing here, and nothing elsewhere
-
-        def standard(asked: FloatArray) -> FloatArray:
-            scaled: FloatArray = np.nan_to_num((asked[:, kept] - mean) / spread, nan=0.0)
-            return scaled
-
-        z, log_ratio = standard(columns), np.log(table.ratio)
-        level = log_ratio.mean()
-        slopes = np.linalg.solve(z.T @ z + penalty * np.eye(z.shape[1]), z.T @ (log_ratio - level))
+        regression.fit(columns[:, kept], np.log(table.ratio))
         low, high = table.ratio.min(), table.ratio.max()  # no extrapolation beyond what was seen
         return lambda asked: np.clip(
-            np.exp(level + standard(asked.linear_columns()) @ slopes), low, high
+            np.exp(regression.predict(asked.linear_columns()[:, kept])), low, high
         )
 
     return Baseline("linear", learn)
@@ -137,11 +144,9 @@ def boosting(
         return np.hstack([table.tree_columns(), table.located_columns()])
 
     def learn(table: TripTable) -> Ratios:
-        try:
+        with _sklearn():
             from sklearn.ensemble import HistGradientBoostingRegressor
             from threadpoolctl import threadpool_limits
-        except ImportError:
-            raise MissingExtraError("gradient boosting", "train") from None
         columns = columns_of(table)
         kept = ~np.isnan(columns).all(axis=0)
         forest: Any = HistGradientBoostingRegressor(
@@ -163,43 +168,6 @@ def boosting(
     return Baseline(f"gradient boosting with{'' if located else 'out'} location", learn, located)
 
 
-def nearest(neighbours: int = 10, hour_weight: float = 1.0, week_weight: float = 1.0) -> Baseline:
-    """The mean log ratio of the ``neighbours`` trips with the nearest ends and hour.
-
-    The weights say how far apart two trips are in time, in spreads of the
-    trips' ends: noon and midnight twice ``hour_weight``, two weekdays
-    ``week_weight``.
-    """
-    COUNT.check(neighbours, "neighbours")
-    ZERO_OR_MORE.check(hour_weight, "hour_weight")
-    ZERO_OR_MORE.check(week_weight, "week_weight")
-
-    def learn(table: TripTable) -> Ratios:
-        from scipy.spatial import KDTree
-
-        ends_m = table.checked_ends_m()
-        centre_m, spread_m = ends_m.mean(axis=0), max(float(ends_m.std(axis=0).mean()), 1.0)
-
-        def point(asked: TripTable) -> FloatArray:
-            clock = hour_weight * asked.clock(1)
-            days = week_weight / np.sqrt(2.0) * asked.weekday
-            place = (asked.checked_ends_m() - centre_m) / spread_m
-            where: FloatArray = np.nan_to_num(np.hstack([place, clock, days]), nan=0.0)
-            return where
-
-        tree, log_ratio = KDTree(point(table)), np.log(table.ratio)
-        ranks = np.arange(1, min(neighbours, len(table)) + 1)
-
-        def ratios(asked: TripTable) -> FloatArray:
-            _, rows = tree.query(point(asked), ranks)
-            mean: FloatArray = log_ratio[rows].mean(axis=1)
-            return np.exp(mean)
-
-        return ratios
-
-    return Baseline("nearest trips", learn, located=True)
-
-
 def boostings(*, located: bool) -> tuple[Baseline, ...]:
     """The settings of gradient boosting to choose from."""
     settings = product((100, 300), (8, 16), (False, True))
@@ -210,7 +178,6 @@ CANDIDATES: tuple[tuple[Baseline, ...], ...] = (
     (constant(),),
     tuple(hour_of_week(trips) for trips in (0.0, 3.0, 10.0, 30.0)),
     tuple(linear(penalty) for penalty in (1.0, 10.0, 100.0, 1000.0)),
-    tuple(nearest(*s) for s in product((5, 10, 20, 40), (0.5, 1.0, 2.0), (0.5, 1.0))),
     boostings(located=False),
     boostings(located=True),
 )

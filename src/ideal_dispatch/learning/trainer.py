@@ -19,7 +19,6 @@ import scipy.sparse as sp
 import torch
 
 from ideal_dispatch.arrays import BoolArray, FloatArray
-from ideal_dispatch.learning import distributed
 from ideal_dispatch.learning.encoders import RepresentationNetwork
 from ideal_dispatch.learning.lower_level import (
     GivenRoutes,
@@ -75,14 +74,19 @@ class Trainer:
         self._target = torch.tensor(data.target_s, dtype=torch.float32)
         self._regulariser = SpatialRegulariser(data.network) if params.smoothness else None
         self._position = np.full(len(data.trips), -1)
-        self._train = distributed.own(data.train)
-        self._position[self._train] = np.arange(self._train.size)
+        self._position[data.train] = np.arange(data.train.size)
         self._routes: Routes | None = None
         self.routed_by: Tensors | None = None
         self.decay = params.decay(data.train.size)
+        constant = self.model.trip_constant
+        groups: list[dict[str, Any]] = [
+            {"params": [p for p in self.model.parameters() if p is not constant]}
+        ]
+        if constant is not None:  # decay would draw it to a minute's share
+            groups.append({"params": [constant], "pace": _CONSTANT_PACE, "weight_decay": 0.0})
         kind = torch.optim.AdamW if params.optimiser == "adam" else torch.optim.SGD
         self.optimiser: torch.optim.Optimizer = kind(
-            self._groups(), lr=params.learning_rate, weight_decay=self.decay
+            groups, lr=params.learning_rate, weight_decay=self.decay
         )
         self.steps_per_epoch = -(-data.train.size // params.batch_size)
         self.total_steps = self.steps_per_epoch * params.epochs
@@ -90,25 +94,27 @@ class Trainer:
             output_steps(params, self.total_steps) if params.output == "random" else None
         )
         self.history: list[Epoch] = []
-        self.steps: list[tuple[float, float, float]] = []
+        self.steps: list[tuple[float, ...]] = []
+        """The plain steps that were done, a row each under :data:`STEP_COLUMNS`."""
         self.chosen: Tensors = self._weights()
-
-    def _groups(self) -> list[dict[str, Any]]:
-        """All weights, and the constant of the trip, which no decay draws to a minute's share."""
-        constant = self.model.trip_constant
-        weights = [p for p in self.model.parameters() if p is not constant]
-        groups: list[dict[str, Any]] = [{"params": weights}]
-        if constant is not None:
-            groups.append({"params": [constant], "pace": _CONSTANT_PACE, "weight_decay": 0.0})
-        return groups
 
     # --- the loop ---------------------------------------------------------------
 
     def run(self, after_epoch: Callable[["Trainer"], None] | None = None) -> None:
         """Train to the end; ``after_epoch`` sees every finished epoch, to show and to save."""
-        distributed.check_same_epoch(len(self.history))
+        params = self.params
+        every = -(-self.steps_per_epoch // max(params.path_refreshes, 1))
         while not self.finished:
-            self._epoch()
+            began, number, loss = time.perf_counter(), len(self.history), 0.0
+            renews = params.path_refreshes and params.renews_paths(number)
+            for i, rows in enumerate(self._batches(number)):
+                if renews and i % every == 0:
+                    self.renew_paths()
+                loss += self._step(rows, number * self.steps_per_epoch + i) / self.steps_per_epoch
+            error = self.validation_error_s()
+            self.history.append(Epoch(number + 1, loss, error, time.perf_counter() - began))
+            if params.output == "last" or (params.output == "best" and self.best_epoch > number):
+                self.chosen = self._weights()
             if after_epoch is not None:
                 after_epoch(self)
 
@@ -136,27 +142,10 @@ class Trainer:
         done = self._output_steps[: len(self.history) * self.steps_per_epoch]
         return int(np.flatnonzero(done).max(initial=-1)) // self.steps_per_epoch + 1
 
-    def _epoch(self) -> None:
-        began, number = time.perf_counter(), len(self.history)
-        first_step = number * self.steps_per_epoch
-        every = -(-self.steps_per_epoch // max(self.params.path_refreshes, 1))
-        renews = self.params.renews_paths(number)
-        loss = 0.0
-        for i, rows in enumerate(self._batches(number)):
-            if self.params.path_refreshes and i % every == 0 and renews:
-                self.renew_paths()
-            loss += self._step(rows, first_step + i) / self.steps_per_epoch
-        error = self.validation_error_s()
-        self.history.append(Epoch(number + 1, loss, error, time.perf_counter() - began))
-        newest = self.params.output == "last"
-        best = self.params.output == "best" and self.best_epoch == number + 1
-        if newest or best:
-            self.chosen = self._weights()
-
     def renew_paths(self) -> None:
         """Solve the lower level of all training trips and keep their paths."""
         self.routed_by = self._weights()
-        self._routes, _ = self.lower_level.solve(self.model, self._train)
+        self._routes, _ = self.lower_level.solve(self.model, self.data.train)
 
     def _batches(self, epoch: int) -> list[Rows]:
         rng = np.random.default_rng([self.params.seed, epoch])
@@ -171,22 +160,30 @@ class Trainer:
         if self._output_steps is not None and self._output_steps[step]:
             self.chosen = self._weights()
         radius = perturbation_radius(self.params, step)
-        kept = self._perturb(radius, step) if radius else None
+        weights = torch.nn.utils.parameters_to_vector(self.model.parameters()).detach()
+        if radius:
+            away = uniform_in_ball(weights.numel(), perturbation_rng(self.params.seed, step))
+            self._set(weights + radius * away.to(weights.dtype))
         loss = self.direction(rows, self._kept(rows, step))
-        if kept is not None:
-            with torch.no_grad():
-                torch.nn.utils.vector_to_parameters(kept, self.model.parameters())
+        if radius:
+            self._set(weights)
         if not np.isfinite(loss):
             raise TrainingError(
                 f"the loss became {loss} at step {step}; lower learning_rate "
                 f"(now {self.params.learning_rate:g})"
             )
+        size = step_size(self.params, step, self.total_steps)
         for group in self.optimiser.param_groups:
-            group["lr"] = group.get("pace", 1.0) * step_size(self.params, step, self.total_steps)
+            group["lr"] = group.get("pace", 1.0) * size
         if self.params.optimiser == "sgd":
-            self._measure(loss)
+            whole = self.direction_vector() + self.decay * weights
+            self.steps.append((size, radius, loss, float(whole.norm()), float(weights.norm())))
         self.optimiser.step()
         return loss
+
+    @torch.no_grad()
+    def _set(self, weights: torch.Tensor) -> None:
+        torch.nn.utils.vector_to_parameters(weights, self.model.parameters())
 
     def direction(self, rows: Rows, kept: torch.Tensor | None = None) -> float:
         """Leave d_k = mean over the batch of d⁽ⁱ⁾ in the gradients; the batch's loss.
@@ -194,36 +191,20 @@ class Trainer:
         ``kept`` has a row per distinct context of the batch: what dropout leaves of θ.
         """
         self.optimiser.zero_grad(set_to_none=False)
-        mine = distributed.own(rows)
         static = self.model.representation() if self._regulariser else None
-        value = torch.zeros(())
-        if mine.size:
-            if kept is not None:
-                kept = kept[np.searchsorted(self._groups_of(rows), self._groups_of(mine))]
-            predicted = self._trip_times(mine, static, kept)
-            value = losses(self.params, predicted, self._target[mine], self._mean_s).sum()
-            value = value / float(rows.size)
-        if self._regulariser is not None and static is not None and distributed.is_first():
+        predicted = self._trip_times(rows, static, kept)
+        value = losses(self.params, predicted, self._target[rows], self._mean_s).sum()
+        value = value / float(rows.size)
+        if self._regulariser is not None and static is not None:
             value = value + self.params.smoothness * self._regulariser(static)
         if value.requires_grad:
             value.backward()  # type: ignore[no-untyped-call]
-        distributed.sum_gradients(self.model)
-        return float(distributed.total(value.detach().clone()))
-
-    @torch.no_grad()
-    def _measure(self, loss: float) -> None:
-        """Keep a plain step's loss, ‖d_k + λφ_k‖ and ‖φ_k‖."""
-        weights = torch.nn.utils.parameters_to_vector(self.model.parameters())
-        direction = self.direction_vector() + self.decay * weights
-        self.steps.append((loss, float(direction.norm()), float(weights.norm())))
+        return float(value.detach())
 
     @property
     def step_table(self) -> FloatArray:
-        """The plain steps that were done, a row each under :data:`STEP_COLUMNS`."""
-        numbers = range(len(self.steps))
-        sizes = [step_size(self.params, k, self.total_steps) for k in numbers]
-        radii = [perturbation_radius(self.params, k) for k in numbers]
-        return np.column_stack([sizes, radii, np.array(self.steps)])
+        """The rows of :attr:`steps` as an array."""
+        return np.array(self.steps)
 
     def direction_vector(self) -> torch.Tensor:
         """The gradients of all weights in one row; zero where a weight has none."""
@@ -232,17 +213,13 @@ class Trainer:
              for p in self.model.parameters()]
         )  # fmt: skip
 
-    def _groups_of(self, rows: Rows) -> Rows:
-        """The distinct contexts of the trips, ascending."""
-        distinct: Rows = np.unique(self.lower_level.group[rows])
-        return distinct
-
     def _kept(self, rows: Rows, step: int) -> torch.Tensor | None:
-        """Which units of θ's hidden layer a step keeps, the same in all processes."""
+        """Which units of θ's hidden layer a step keeps, a row for each distinct context."""
         share = self.params.dropout
         if not share:
             return None
-        size = (self._groups_of(rows).size, self.params.architecture.width)
+        distinct = np.unique(self.lower_level.group[rows])
+        size = (distinct.size, self.params.architecture.width)
         rng = np.random.default_rng([self.params.seed, step, _DROPOUT])
         kept = torch.from_numpy(rng.random(size, np.float32) >= share)
         return kept.to(self.model.base_s.dtype) / (1.0 - share)
@@ -285,10 +262,9 @@ class Trainer:
     def validation_error_s(self) -> float:
         """Mean absolute error on the held-out part, or on the training part if there is none."""
         held_out = self.data.validation
-        rows = distributed.own(held_out if held_out.size else self.data.train)
+        rows = held_out if held_out.size else self.data.train
         errors = np.abs(self.predict(rows) - self.data.target_s[rows])
-        both = distributed.total(torch.tensor([errors.sum(), rows.size], dtype=torch.float64))
-        return float(both[0] / both[1])
+        return float(errors.sum() / rows.size)
 
     def finish(self) -> RepresentationNetwork:
         """The model with the weights that training chose."""
@@ -297,14 +273,6 @@ class Trainer:
 
     def _weights(self) -> Tensors:
         return {name: value.detach().clone() for name, value in self.model.state_dict().items()}
-
-    @torch.no_grad()
-    def _perturb(self, radius: float, step: int) -> torch.Tensor:
-        kept = torch.nn.utils.parameters_to_vector(self.model.parameters())
-        rng = perturbation_rng(self.params.seed, step)
-        moved = kept + radius * uniform_in_ball(kept.numel(), rng).to(kept.dtype)
-        torch.nn.utils.vector_to_parameters(moved, self.model.parameters())
-        return kept
 
 
 # --- step sizes and perturbations --------------------------------------------------

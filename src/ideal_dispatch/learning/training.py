@@ -22,7 +22,6 @@ from ideal_dispatch.errors import InputError
 from ideal_dispatch.files import write_csv, write_file
 from ideal_dispatch.forecast import model_directory
 from ideal_dispatch.forecast.model import Model
-from ideal_dispatch.learning import distributed
 from ideal_dispatch.learning.baselines import fit_baselines
 from ideal_dispatch.learning.checkpoint import (
     checkpoint_name,
@@ -148,12 +147,14 @@ class TrainedModel(Model):
         parts = map(self.data.trips.select, (self.split.train, self.split.validation))
         return TrainingReport.of(self, fit_baselines(self.data.network, *parts))
 
-    def save(self, folder: str | os.PathLike[str]) -> None:
+    def save(self, folder: str | os.PathLike[str], watch: Watch = _ignore) -> None:
         """Write the model directory of ``ideal train``: model, card, report and its numbers.
 
         Checkpoints of the training are removed from ``folder``.
         """
+        watch(TrainingProgress("baselines on the same trips", 0.0))
         place, facts = FilePath(folder), self.report.as_dict()
+        watch(TrainingProgress("the report", 0.5))
         place.mkdir(parents=True, exist_ok=True)
         for half_written in place.glob(f".{'[0-9a-f]' * 16}.part"):
             half_written.unlink()
@@ -257,7 +258,7 @@ def learn(
     watch: Watch = _ignore,
 ) -> LearnedNetwork:
     """The network that trips and parameters give, without a radius."""
-    if checkpoints.folder is not None and not checkpoints.resume and distributed.is_first():
+    if checkpoints.folder is not None and not checkpoints.resume:
         remove_checkpoints(checkpoints.folder)
     if params.combine == "none":
         trainer = run_trainer(data, params, checkpoints, watch)
@@ -280,16 +281,6 @@ def learn(
     return LearnedNetwork(average, history, kept.pop() if len(kept) == 1 else None)
 
 
-def take_part(
-    network: RoadNetwork, trips: Trips, params: TrainParams, parts: SplitBy | None,
-    options: CheckpointOptions,
-) -> None:  # fmt: skip
-    """Train beside the first of several processes, which alone goes on from there."""
-    with one_thread():
-        rows = default_split(trips, params.seed, parts)
-        learn(TrainingData.prepare(network, trips, rows, params), params, options)
-
-
 def run_trainer(
     data: TrainingData,
     params: TrainParams,
@@ -308,7 +299,7 @@ def run_trainer(
             load_checkpoint(trainer, checkpoint)
 
     def after_epoch(trainer: Trainer) -> None:
-        if checkpoint is not None and distributed.is_first():
+        if checkpoint is not None:
             checkpoint.parent.mkdir(parents=True, exist_ok=True)
             save_checkpoint(trainer, checkpoint)
         done = 1.0 if trainer.finished else len(trainer.history) / params.epochs

@@ -93,20 +93,10 @@ class TripTable:
         hours = 24 * np.nan_to_num(self.weekday).argmax(axis=1) + np.nan_to_num(self.hour)
         return np.where(known, hours, -1).astype(np.int64)
 
-    def clock(self, harmonics: int) -> FloatArray:
-        """Cosine and sine of the hour and its multiples."""
-        angle = 2.0 * np.pi / 24.0 * self.hour[:, None] * np.arange(1, harmonics + 1)
-        return np.hstack([np.cos(angle), np.sin(angle)])
-
-    def checked_ends_m(self) -> FloatArray:
-        """``ends_m``, or an error where there are none."""
-        if np.isnan(self.ends_m).any():
-            raise InputError("this network has no coordinates; a baseline with location needs them")
-        return self.ends_m
-
     def linear_columns(self) -> FloatArray:
         """Road, context, and the hour's harmonics for all days and for each."""
-        clock = self.clock(_HARMONICS)
+        angle = 2.0 * np.pi / 24.0 * self.hour[:, None] * np.arange(1, _HARMONICS + 1)
+        clock = np.hstack([np.cos(angle), np.sin(angle)])
         by_day = (self.weekday[:, :, None] * clock[:, None, :]).reshape(len(self), -1)
         rest = np.delete(self.contexts, self.columns.index("hour"), axis=1)
         return np.hstack([self._road(), rest, clock, by_day])
@@ -118,8 +108,9 @@ class TripTable:
 
     def located_columns(self) -> FloatArray:
         """Both ends and the way from one to the other."""
-        ends = self.checked_ends_m()
-        return np.hstack([ends, ends[:, 2:] - ends[:, :2]])
+        if np.isnan(self.ends_m).any():
+            raise InputError("this network has no coordinates; a baseline with location needs them")
+        return np.hstack([self.ends_m, self.ends_m[:, 2:] - self.ends_m[:, :2]])
 
     def _road(self) -> FloatArray:
         sizes = np.column_stack([self.free_flow_s, self.length_m, self.edges])

@@ -196,18 +196,6 @@ def test_the_city_killed_at_any_time_ends_in_the_same_directory(tmp_path: Path) 
 
 
 @pytest.mark.slow
-def test_two_processes_learn_what_one_does(world: Path, trained: Path, tmp_path: Path) -> None:
-    runner = [str(IDEAL.with_name("torchrun")), "--nproc-per-node", "2", "--no-python"]
-    done = _run([*runner, *_command(world, tmp_path / "model", "--distributed")])
-    assert done.stderr.count("epoch 1 of") == 1, "only the first process prints"
-    both, alone = Model.load(tmp_path / "model"), Model.load(trained)
-    for name in ("static.0.weight", "cross.out.weight"):
-        assert both.weights[name] == pytest.approx(alone.weights[name], abs=2e-3)
-    rows = [model.details["history"][-1]["validation_mae_s"] for model in (both, alone)]
-    assert rows[0] == pytest.approx(rows[1], rel=0.01)
-
-
-@pytest.mark.slow
 def test_a_cluster_finds_the_same_radii(world: Path, trained: Path, tmp_path: Path) -> None:
     pytest.importorskip("distributed", reason="the cluster extra is not installed")
     program = (
@@ -231,7 +219,6 @@ def test_a_cluster_finds_the_same_radii(world: Path, trained: Path, tmp_path: Pa
         ({}, "holds manifest.json already; add --force to overwrite it"),
         ({"resume": True}, "training is finished; add --force to train anew"),
         ({"resume": True, "force": True}, "--resume continues, --force starts anew: choose one"),
-        ({"force": True, "distributed": True}, "torchrun --nproc-per-node 2 --no-python ideal"),
         ({"force": True, "split": "week"}, "split by 'week': it must be 'trip' or 'day'"),
         ({"force": True, "params_file": Path("none.toml")}, "none.toml: no such file"),
     ],

@@ -84,13 +84,12 @@ def weights_of(tensors: dict[str, torch.Tensor]) -> Any:
 
 
 def test_perturbation_is_undone_after_each_step() -> None:
-    plain, moved = (trainer(NETWORK, TRIPS, perturbation=r, path_refreshes=0) for r in (0.0, 0.1))
-    for made in (plain, moved):
-        made.optimiser = torch.optim.SGD(made.model.parameters(), lr=0.0)
-        before = weights(made)
-        made.params = replace(made.params, learning_rate=1e-30)
-        made._step(np.arange(8), 0)
-        np.testing.assert_allclose(weights(made), before, atol=1e-25)
+    made = trainer(NETWORK, TRIPS, perturbation=0.1, path_refreshes=0)
+    made.optimiser = torch.optim.SGD(made.model.parameters(), lr=0.0)
+    made.params = replace(made.params, learning_rate=1e-30)
+    before = weights(made)
+    made._step(np.arange(8), 0)
+    np.testing.assert_allclose(weights(made), before, atol=1e-25)
 
 
 @pytest.fixture
@@ -100,45 +99,31 @@ def checkpoint(tmp_path: Path) -> Path:
     return path
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [{"epochs": 4}, {"seed": 9}, {"loss": "squared"}, {"architecture": replace(SMALL, width=6)}],
-)
-def test_a_checkpoint_of_other_parameters(checkpoint: Path, changes: dict[str, Any]) -> None:
-    made = trainer(NETWORK, TRIPS, held_out=8, **{"epochs": 1} | changes)
-    with pytest.raises(InputError, match="made with other trips, network or parameters; use the"):
-        load_checkpoint(made, checkpoint)
-
-
-def test_a_checkpoint_of_other_trips(checkpoint: Path) -> None:
+def test_a_checkpoint_of_another_training_is_refused(checkpoint: Path) -> None:
     other = replace(TRIPS, observed_s=TRIPS.observed_s + 1)
     for made in (
+        trainer(NETWORK, TRIPS, held_out=8, epochs=1, seed=9),
+        trainer(NETWORK, TRIPS, held_out=8, epochs=1, architecture=replace(SMALL, width=6)),
         trainer(NETWORK, other, held_out=8, epochs=1),
         trainer(NETWORK, TRIPS, held_out=9, epochs=1),
         trainer(town(1), trips(town(1), 40), held_out=8, epochs=1),
     ):
-        with pytest.raises(InputError, match="made with other trips"):
+        with pytest.raises(InputError, match="other trips, network or parameters"):
             load_checkpoint(made, checkpoint)
 
 
-@pytest.mark.parametrize("kind", ["truncated", "empty", "text", "folder", "none"])
+@pytest.mark.parametrize("kind", ["truncated", "text", "folder", "none", "foreign"])
 def test_what_is_no_whole_checkpoint(checkpoint: Path, kind: str) -> None:
     whole = checkpoint.read_bytes()
     checkpoint.unlink()
     if kind == "folder":
         checkpoint.mkdir()
+    elif kind == "foreign":
+        torch.save({"x": torch.zeros(3)}, checkpoint)
     elif kind != "none":
-        content = {"truncated": whole[:-50], "empty": b"", "text": b"weights, all of them"}
-        checkpoint.write_bytes(content[kind])
-    with pytest.raises(FileFormatError, match="damaged checkpoint .*; delete it to start anew"):
+        checkpoint.write_bytes(whole[:-50] if kind == "truncated" else b"weights, all of them")
+    with pytest.raises(FileFormatError, match="delete it to start"):
         load_checkpoint(trainer(NETWORK, TRIPS, held_out=8, epochs=1), checkpoint)
-
-
-def test_a_foreign_tensor_file_is_no_checkpoint(checkpoint: Path) -> None:
-    made = trainer(NETWORK, TRIPS, held_out=8, epochs=1)
-    torch.save({"x": torch.zeros(3)}, checkpoint)
-    with pytest.raises(FileFormatError, match="not a checkpoint; delete it to start anew"):
-        load_checkpoint(made, checkpoint)
 
 
 def test_a_failed_checkpoint_leaves_the_last(
@@ -181,27 +166,18 @@ def test_the_best_epoch_is_what_is_kept() -> None:
     assert made.validation_error_s() == pytest.approx(best)
 
 
-def test_the_last_weights_are_kept_on_demand() -> None:
-    made = trainer(NETWORK, TRIPS, held_out=8, output="last")
-    made.run()
-    last = weights(made)
-    made.finish()
-    np.testing.assert_array_equal(weights(made), last)
-
-
-@pytest.mark.parametrize("head", ["polar", "plain"])
-@pytest.mark.parametrize("refreshes", [0, 2])
-@pytest.mark.parametrize("optimiser", ["adam", "sgd"])
-@pytest.mark.parametrize("rate", [1e6, 1e30])
-def test_divergence_has_one_line(head: str, refreshes: int, optimiser: Any, rate: float) -> None:
-    shape = replace(SMALL, head=head)  # type: ignore[arg-type]
+@pytest.mark.parametrize(
+    ("head", "refreshes", "optimiser", "rate"),
+    [("polar", 2, "adam", 1e6), ("plain", 0, "sgd", 1e30), ("polar", 0, "sgd", 1e6)],
+)
+def test_divergence_is_an_error(head: Any, refreshes: int, optimiser: Any, rate: float) -> None:
+    shape = replace(SMALL, head=head)
     made = trainer(
         NETWORK, TRIPS, architecture=shape, learning_rate=rate, optimiser=optimiser,
         path_refreshes=refreshes, epochs=30,
     )  # fmt: skip
-    with pytest.raises(TrainingError, match="lower learning_rate") as caught:
+    with pytest.raises(TrainingError, match="learning_rate"):
         made.run()
-    assert "\n" not in str(caught.value)
 
 
 def _moved(**ends: Any) -> Trips:
@@ -230,7 +206,7 @@ def test_unreachable_trips_are_named() -> None:
         },
     ],
 )
-@pytest.mark.parametrize("loss", ["squared", "huber", "relative", "log"])
+@pytest.mark.parametrize("loss", ["squared", "log"])
 def test_odd_trips_can_be_learned_from(changes: dict[str, Any], loss: Any) -> None:
     made = trainer(NETWORK, replace(TRIPS, **changes), held_out=8, loss=loss)
     made.run()
@@ -238,15 +214,9 @@ def test_odd_trips_can_be_learned_from(changes: dict[str, Any], loss: Any) -> No
     assert np.isfinite(weights(made)).all()
 
 
-@pytest.mark.parametrize(
-    ("factor", "words"),
-    [
-        (1e-3, "the trips imply .+ km/h on a typical road, faster than any ambulance; check the"),
-        (1e4, "on a typical road, slower than any ambulance"),
-    ],
-)
-def test_trips_that_nobody_can_drive_are_refused(factor: float, words: str) -> None:
-    with pytest.raises(InputError, match=words):
+@pytest.mark.parametrize("factor", [1e-3, 1e4])
+def test_trips_of_impossible_speeds_are_refused(factor: float) -> None:
+    with pytest.raises(InputError, match="km/h on a typical road"):
         trainer(NETWORK, replace(TRIPS, observed_s=factor * TRIPS.observed_s))
 
 
@@ -257,11 +227,10 @@ def test_one_class_of_road_and_few_trips() -> None:
     made = trainer(ring, table)
     made.run()
     assert made.history[-1].validation_mae_s > 0, "without a held-out part, of the training part"
-    with pytest.raises(InputError, match="1 trips to learn from: at least two are needed"):
-        trainer(ring, table, held_out=1)
     still = replace(table, destination=table.origin)
-    with pytest.raises(InputError, match="every trip ends where it starts"):
-        trainer(ring, still)
+    for few, held_out in ((table, 1), (still, 0)):
+        with pytest.raises(InputError):
+            trainer(ring, few, held_out=held_out)
 
 
 def test_trips_that_stay_where_they_are_give_no_direction() -> None:
@@ -290,22 +259,15 @@ def test_everything_is_fitted_on_the_training_part() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "message"),
+    "changes",
     [
-        ({"loss": "absolute"}, "loss 'absolute': choose squared, huber, relative or log"),
-        ({"learning_rate": 0.0}, "learning_rate 0.0: more than 0 is needed"),
-        ({"learning_rate": float("nan")}, "learning_rate nan: a finite number is needed"),
-        ({"smoothness": -1.0}, "smoothness -1.0: zero or more is needed"),
-        ({"perturbation": float("inf")}, "perturbation inf: a finite number is needed"),
-        ({"epochs": 0}, "epochs 0: at least 1 is needed"),
-        ({"epochs": 2.5}, "epochs 2.5: a whole number is needed"),
-        ({"batch_size": "64"}, "batch_size '64': a whole number is needed"),
-        ({"seed": -1}, "seed -1: 0 to 4294967295 is needed"),
-        ({"seed": 2**32}, "seed 4294967296: 0 to 4294967295 is needed"),
+        {"loss": "absolute"}, {"learning_rate": 0.0}, {"learning_rate": float("nan")},
+        {"smoothness": -1.0}, {"epochs": 0}, {"epochs": 2.5}, {"batch_size": "64"}, {"seed": -1},
+        {"seed": 2**32}, {"dropout": 1.0}, {"step_power": 0.0},
     ],
-)
-def test_parameters_that_are_refused(changes: dict[str, Any], message: str) -> None:
-    with pytest.raises(InputError, match=message):
+)  # fmt: skip
+def test_parameters_that_are_refused(changes: dict[str, Any]) -> None:
+    with pytest.raises(InputError, match=f"^{next(iter(changes))}"):
         TrainParams(**changes)
 
 
@@ -313,50 +275,14 @@ def test_parameters_as_plain_values() -> None:
     params = TrainParams.paper(seed=7).with_architecture(dimension=5)
     assert built(TrainParams, asdict(params), "") == params
     assert built(TrainParams, {"architecture": {"width": 3}}, "").architecture.width == 3
-    for values, message in (
-        ({"depth": 2}, "depth is not known"),
-        ({"architecture": {"depth": 2}}, "architecture.depth is not known"),
-        ({"architecture": "large"}, r"\[architecture\] must be a table of keys"),
-        ({"huber_s": "long"}, "huber_s 'long': a number is needed"),
-    ):
-        with pytest.raises(InputError, match=message):
-            built(TrainParams, values, "")
 
 
 def test_paths_are_renewed_ever_more_rarely() -> None:
     params = TrainParams()
-    assert [e for e in range(30) if params.renews_paths(e)] == [
-        0,
-        1,
-        2,
-        3,
-        5,
-        7,
-        10,
-        13,
-        17,
-        21,
-        26,
-    ]
+    renewed = [epoch for epoch in range(30) if params.renews_paths(epoch)]
+    assert renewed == [0, 1, 2, 3, 5, 7, 10, 13, 17, 21, 26]
     steady = replace(params, rarer_paths=False)
     assert all(steady.renews_paths(epoch) for epoch in range(30))
-
-
-@pytest.mark.parametrize("refreshes", [1, 2])
-def test_the_paths_of_an_epoch_are_those_that_were_solved_last(
-    refreshes: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    made = trainer(NETWORK, TRIPS, epochs=9, path_refreshes=refreshes)
-    solved: list[int] = []
-    renew = made.renew_paths
-
-    def renewed() -> None:
-        solved.append(len(made.history))
-        renew()
-
-    monkeypatch.setattr(made, "renew_paths", renewed)
-    made.run()
-    assert solved == sorted([0, 1, 2, 3, 5, 7] * refreshes)
 
 
 def test_decay_shrinks_as_much_however_many_trips_there_are() -> None:
@@ -393,7 +319,7 @@ def test_dropout_leaves_out_its_share_and_keeps_the_mean() -> None:
     assert first is not None
     assert again is not None
     assert later is not None
-    assert first.shape == (made._groups_of(rows).size, 400)
+    assert first.shape == (np.unique(made.lower_level.group[rows]).size, 400)
     assert torch.equal(first, again), "nothing to store when training is resumed"
     assert not torch.equal(first, later)
     assert float((first == 0).float().mean()) == pytest.approx(0.3, abs=0.03)
