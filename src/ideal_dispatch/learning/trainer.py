@@ -160,10 +160,7 @@ class Trainer:
         if self._output_steps is not None and self._output_steps[step]:
             self.chosen = self._weights()
         radius = perturbation_radius(self.params, step)
-        weights = torch.nn.utils.parameters_to_vector(self.model.parameters()).detach()
-        if radius:
-            away = uniform_in_ball(weights.numel(), perturbation_rng(self.params.seed, step))
-            self._set(weights + radius * away.to(weights.dtype))
+        weights = self._perturb(radius, step)
         loss = self.direction(rows, self._kept(rows, step))
         if radius:
             self._set(weights)
@@ -180,6 +177,14 @@ class Trainer:
             self.steps.append((size, radius, loss, float(whole.norm()), float(weights.norm())))
         self.optimiser.step()
         return loss
+
+    def _perturb(self, radius: float, step: int) -> torch.Tensor:
+        """Move all weights at random within a ball; the weights before."""
+        weights = torch.nn.utils.parameters_to_vector(self.model.parameters()).detach()
+        if radius:
+            away = uniform_in_ball(weights.numel(), perturbation_rng(self.params.seed, step))
+            self._set(weights + radius * away.to(weights.dtype))
+        return weights
 
     @torch.no_grad()
     def _set(self, weights: torch.Tensor) -> None:
