@@ -69,8 +69,9 @@ def simulate(
     Examples:
       ideal traffic simulate --engine synthetic --days 6 -o city.traffic
       ideal traffic simulate --engine sumo --days 3 -o days.traffic --work out/sumo
-      ideal traffic simulate --engine sumo --network leeds.network --time-zone Europe/London \
-        --country GB --hours 17-19 --whole-days 0 --regime volatile -o evenings.traffic
+      ideal traffic simulate --engine sumo --network leeds.network \
+        --time-zone Europe/London --country GB --hours 17-19 --whole-days 0 \
+        --regime volatile -o evenings.traffic
     """
     from dataclasses import replace
 
