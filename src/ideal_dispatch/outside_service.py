@@ -1,23 +1,72 @@
-"""A service of others, asked over HTTP: tried again, counted, and left alone when it is down."""
+"""An outside service over HTTP: bounded in time and size, retried, and left alone when it is down.
+
+Messages never hold headers, parameters or passwords.
+"""
 
 import json
 import math
 import os
 import random
+import re
 import time
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from ideal_dispatch.errors import IdealError
-from ideal_dispatch.http_client import HttpAnswer, HttpClient, NoAnswerError, one_line, public
+from ideal_dispatch.errors import IdealError, InputError
 from ideal_dispatch.ranges import Count, Positive, Range, ZeroOrMore, check_fields
 
 if TYPE_CHECKING:
+    import httpx
     import numpy as np
 
 _Found = TypeVar("_Found")
+
+
+class NoAnswerError(IdealError):
+    """A server did not answer, was too slow, or sent too much or what cannot be used."""
+
+
+@dataclass(frozen=True, slots=True)
+class HttpAnswer:
+    """What a server sent back, whatever its status."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+    @property
+    def retry_after_s(self) -> float | None:
+        """Seconds to wait as the server asks, by number or date, or None."""
+        text = self.headers.get("retry-after", "").strip()
+        if text.isascii() and text.isdigit():
+            return float(text)
+        try:
+            moment = parsedate_to_datetime(text)
+        except ValueError:
+            return None
+        moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+        return max(0.0, (moment - datetime.now(UTC)).total_seconds())
+
+    @property
+    def excerpt(self) -> str:
+        """The start of the body in one line, quoted, or nothing."""
+        words = one_line(self.body[:400].decode("utf-8", "replace"))
+        return f" {words!r}" if words else ""
+
+
+def one_line(text: str, limit: int = 160) -> str:
+    """Foreign text fit for a message: one line, printable, not long."""
+    words = " ".join(text.split())
+    return "".join(letter for letter in words if letter.isprintable())[:limit]
+
+
+def public(url: str) -> str:
+    """An address fit for a message: without the name and the password that it may hold."""
+    return re.sub(r"(?<=//)[^/?#]*@", "", url)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,8 +162,9 @@ class Timer(Protocol):
 class OutsideService:
     """A service that may be slow, down or overloaded.
 
-    ``name`` stands for it in messages. ``secrets`` are taken out of its answers: a
-    server may repeat what it was told. ``rng`` draws the pauses between tries.
+    ``name`` stands for it in messages. ``secrets`` are taken out of its answers, because a
+    server may repeat them. ``rng`` draws the pauses between tries. The environment is not read: a
+    ``proxy`` is named here. Connections are kept until :meth:`close`.
     """
 
     def __init__(
@@ -130,18 +180,21 @@ class OutsideService:
     ) -> None:
         self.name, self.patience = name, patience or Patience()
         self.budget = budget or RequestBudget()
-        self._rng, self._timer = rng or random.Random(), timer
+        self._rng, self._timer, self._proxy = rng or random.Random(), timer, proxy
         self._secrets = [secret.encode() for secret in secrets if secret]
-        self._http = HttpClient(name, self.patience.timeout_s, self.patience.max_bytes, proxy)
+        self._client: httpx.Client | None = None
         self._failures, self._rests_until, self._reason = 0, 0.0, ""
         self._lock = Lock()
 
     def close(self) -> None:
-        """Close open connections."""
-        self._http.close()
+        """Close open connections; the next request opens new ones."""
+        with self._lock:
+            client, self._client = self._client, None
+        if client is not None:
+            client.close()
 
     def deadline(self) -> float:
-        """The moment by which all that is asked from now on must be answered."""
+        """The moment by which all requests from now on must be answered."""
         return self._timer.monotonic() + self.patience.deadline_s
 
     def ask(
@@ -153,12 +206,11 @@ class OutsideService:
         deadline: float | None = None,
         **request: Any,
     ) -> _Found:
-        """What ``read`` makes of the answer; ``request`` is as in :meth:`HttpClient.exchange`.
+        """What ``read`` makes of the answer; ``request`` is as in :meth:`_exchange`.
 
-        The service is asked again where it is overloaded (429, 5xx), does not
-        answer, or where ``read`` raises a :class:`NoAnswerError`. What ``read``
-        sees otherwise has any status. In the end a :class:`NoAnswerError` says
-        what came last.
+        A request is repeated where the service is overloaded (429, 5xx), does not answer, or
+        where ``read`` raises a :class:`NoAnswerError`. ``read`` gets answers of any other
+        status. In the end a :class:`NoAnswerError` says what came last.
         """
         self._check_rest()
         until = self.deadline() if deadline is None else deadline
@@ -169,9 +221,7 @@ class OutsideService:
             tries += 1
             asked_s: float | None = None
             try:
-                answer = self._http.exchange(method, url, timeout_s=left_s, **request)
-                for secret in self._secrets:
-                    answer = replace(answer, body=answer.body.replace(secret, b"[key]"))
+                answer = self._exchange(method, url, min(left_s, self.patience.timeout_s), request)
                 if answer.status != 429 and answer.status < 500:
                     found = read(answer)
                     self._note("")
@@ -194,6 +244,44 @@ class OutsideService:
         failure = f"{failure}; given up after {tries} of {self.patience.attempts} tries"
         self._note(failure)
         raise NoAnswerError(failure)
+
+    def _exchange(
+        self, method: str, url: str, limit_s: float, request: Mapping[str, Any]
+    ) -> HttpAnswer:
+        """One request with its ``params``, ``headers`` and ``content``."""
+        import httpx
+
+        where, until = public(url), time.monotonic() + limit_s
+        content, late = bytearray(), f"{where}: no whole answer within {limit_s:g} s"
+        try:
+            with self._lock:
+                if self._client is None:
+                    self._client = httpx.Client(proxy=self._proxy, trust_env=False)
+                client = self._client
+        except (httpx.InvalidURL, ValueError):
+            raise InputError(f"{self.name} client: the proxy cannot be used") from None
+        try:
+            with client.stream(method, url, timeout=limit_s, **request) as response:
+                for chunk in response.iter_bytes():  # as it arrives, not in full blocks
+                    content += chunk
+                    if len(content) > self.patience.max_bytes:
+                        largest = f"{self.patience.max_bytes:,}"
+                        raise NoAnswerError(
+                            f"{where}: the answer is larger than {largest} bytes; not read"
+                        )
+                    if time.monotonic() > until:
+                        raise NoAnswerError(late)
+        except httpx.TimeoutException:
+            raise NoAnswerError(late) from None
+        except (httpx.InvalidURL, httpx.UnsupportedProtocol) as error:
+            raise InputError(f"{self.name} address {where!r} cannot be used: {error}") from None
+        except httpx.HTTPError as error:
+            said = one_line(str(error)) or type(error).__name__
+            raise NoAnswerError(f"{where}: no answer ({said}); check the network") from None
+        body = bytes(content)
+        for secret in self._secrets:
+            body = body.replace(secret, b"[key]")
+        return HttpAnswer(response.status_code, response.headers, body)
 
     def _check_rest(self) -> None:
         """Refuse to ask a service that is left alone; after its rest one question is a trial."""

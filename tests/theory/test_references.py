@@ -40,7 +40,6 @@ CITED = {
     "assumption 3": "ass:query-region",
     "algorithm 1": "alg:conservative-sgd",
     "algorithm 2": "alg:DCA-algorithm",
-    "section 1": "sec:introduction",
     "section 2.2": "sec:ideal-policy",
     "section 3": "sec:bilevel-representation-learning",
     "section 3.3": "sec:conservative-training",
@@ -50,7 +49,6 @@ CITED = {
     "appendix A": "ec:simulation-frameworks",
     "appendix B": "ec:calibration",
     "appendix C.4": "ec:travel-time-target",
-    "appendix H": "ec:sha-tin-transfer",
 }
 """Labels of the paper by what they are cited as; 6.1.2 has none."""
 

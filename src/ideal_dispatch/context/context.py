@@ -15,8 +15,7 @@ class WeatherValue:
     """One number and where it came from; NaN where nothing is known.
 
     ``source`` names the provider, ``station`` the place it was measured or
-    modelled for, ``observed_at`` (aware) the time it holds for; a climatology
-    has none.
+    modelled for, ``observed_at`` (aware) the time it holds for.
     """
 
     value: float = math.nan

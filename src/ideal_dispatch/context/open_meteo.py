@@ -11,10 +11,16 @@ from datetime import UTC, date, datetime, timedelta
 from functools import partial
 from typing import Any
 
-from ideal_dispatch.context.context import Weather
-from ideal_dispatch.context.weather import check_query, measured, utc_now
-from ideal_dispatch.context.weather_stations import PATIENCE, WeatherDocuments, WeatherStations
+from ideal_dispatch.context.context import Weather, require_zone
+from ideal_dispatch.context.weather import (
+    PATIENCE,
+    WeatherDocuments,
+    WeatherStations,
+    measured,
+    utc_now,
+)
 from ideal_dispatch.errors import WeatherError
+from ideal_dispatch.network.geodesy import check_degrees
 from ideal_dispatch.outside_service import Patience
 
 FORECAST_URL = "https://api.open-meteo.com/v1/forecast"
@@ -42,8 +48,8 @@ class OpenMeteo:
     Places within the same 0.1 degrees share one answer, which spans a
     calendar month of the archive or a day of the forecast, so that thousands of
     records need few requests. Moments outside the endpoint's range are unknown
-    and cost no request. A service that fails is left alone as ``patience`` says;
-    whoever asks about many records should give it no rest.
+    and cost no request. A service that fails is left alone as ``patience`` says; for many
+    records give it no rest.
     """
 
     url: str
@@ -77,7 +83,8 @@ class OpenMeteo:
 
     def reading(self, at: datetime, lon: float, lat: float) -> Weather:
         """The modelled weather of the nearest hour, of the cell around the place."""
-        check_query(at, lon, lat)
+        require_zone(at)
+        check_degrees(lon, lat)
         moment = at.astimezone(UTC)
         # round to the hour, half past to the earlier: around midnight it is another day
         day = (moment + _HOUR / 2 - timedelta(microseconds=1)).date()

@@ -16,7 +16,7 @@ import httpx
 
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.fleet.inputs.embedded import fleet_for
-from ideal_dispatch.http_client import one_line, public
+from ideal_dispatch.outside_service import one_line, public
 from ideal_dispatch.player.city import COMING, FREE, LOOK_S, Job, PlayedCall, PlayedCity
 from ideal_dispatch.player.roads import Roads
 from ideal_dispatch.ranges import Checked, Count, Positive, Share, Whole, ZeroOrMore

@@ -168,12 +168,10 @@ class WeatherSettings:
 
     ``source`` is "none", "recorded", "open-meteo", or a provider of your own with its ``options``.
     ``time``, ``columns``, ``units`` and ``quality`` say how a plain file is
-    written; the layout of CoWIN files is known. ``fallback`` "climatology" puts
-    the mean of month and hour, of the same source, where it knows nothing.
+    written; the layout of CoWIN files is known.
     """
 
     source: str = "none"
-    fallback: Literal["none", "climatology"] = "none"
     files: tuple[str, ...] = ()
     layout: Literal["plain", "cowin"] = "plain"
     name: str = "recorded"

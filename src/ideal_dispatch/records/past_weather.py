@@ -1,13 +1,12 @@
 """The weather of past calls, from the provider that an agency's settings name."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
 from ideal_dispatch.arrays import FloatArray
 from ideal_dispatch.context import WEATHER_VARIABLES, Weather
-from ideal_dispatch.context.climatology import Climatology
 from ideal_dispatch.context.open_meteo import ARCHIVE_URL, OpenMeteo
 from ideal_dispatch.context.recorded_weather import (
     UNITS,
@@ -15,8 +14,7 @@ from ideal_dispatch.context.recorded_weather import (
     WeatherColumn,
     WeatherColumns,
 )
-from ideal_dispatch.context.weather import OutdatedWeatherError, WeatherProvider
-from ideal_dispatch.context.weather_stations import PATIENCE
+from ideal_dispatch.context.weather import PATIENCE, OutdatedWeatherError, WeatherProvider
 from ideal_dispatch.errors import InputError, WeatherError
 from ideal_dispatch.plugins import WEATHER, ask_plugin, load_plugin
 from ideal_dispatch.records.agency import FileSettings, WeatherSettings
@@ -71,8 +69,7 @@ def readings(
     """The weather of each call, and what went wrong.
 
     Places are rounded to 0.01 degrees: no service learns where a patient was. A provider that
-    fails :data:`_MOST_FAILURES` times in a row is left alone. What is unknown stays so, or becomes
-    the mean of its month and hour where the settings want a climatology.
+    fails :data:`_MOST_FAILURES` times in a row is left alone. What is unknown stays so.
     """
     if provider is None:
         return [Weather()] * len(at), []
@@ -92,12 +89,6 @@ def readings(
         found.append(weather)
     if failures >= _MOST_FAILURES:
         problems.append("weather: the source failed repeatedly and was not asked again")
-    anything = any(value.known for weather in found for value in weather)
-    if anything and settings.fallback == "climatology":
-        # all that the provider is known to have said, about one city
-        means = Climatology.fit(provider if isinstance(provider, Iterable) else found)
-        usual = [means.reading(moment, 0.0, 0.0) for moment in at]
-        found = list(map(Weather.completed_by, found, usual))
     return found, list(dict.fromkeys(problems))
 
 

@@ -39,7 +39,7 @@ LEAST_RETENTION_DAYS = 183
 """Logs of a high-risk system are kept at least six months."""
 
 TRAFFIC_KINDS = ("forecast", "recorded", "google", "valhalla")
-WEATHER_SOURCES = ("none", "open-meteo", "hong-kong-observatory")
+WEATHER_SOURCES = ("none", "open-meteo")
 """What the service itself can ask; others come by plug-ins."""
 
 Language = Literal["en", "zh-Hant"]

@@ -13,8 +13,8 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 
 from ideal_dispatch.errors import InputError, TrafficError, UnreachableError
-from ideal_dispatch.http_client import one_line
 from ideal_dispatch.network import Path, RoadNetwork
+from ideal_dispatch.outside_service import one_line
 from ideal_dispatch.ranges import Checked
 from ideal_dispatch.traffic.foreign_route import (
     ForeignRoute,

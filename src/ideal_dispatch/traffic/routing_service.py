@@ -28,10 +28,17 @@ from ideal_dispatch.errors import (
     UnreachableError,
 )
 from ideal_dispatch.files import write_file
-from ideal_dispatch.http_client import HttpAnswer, NoAnswerError
 from ideal_dispatch.network import Path, RoadNetwork
 from ideal_dispatch.network.time_bounds import TimeBounds
-from ideal_dispatch.outside_service import OutsideService, RequestBudget, parsed, reason, refusal
+from ideal_dispatch.outside_service import (
+    HttpAnswer,
+    NoAnswerError,
+    OutsideService,
+    RequestBudget,
+    parsed,
+    reason,
+    refusal,
+)
 from ideal_dispatch.traffic.foreign_route import LEAST_SHARE, ForeignRoute, laid_on
 
 NOW_WITHIN_S = 120.0
@@ -194,7 +201,7 @@ class RoutingService:
         try:
             return self._outside.ask(
                 _stored, "POST", f"{self.url}/{question.endpoint}", deadline=deadline,
-                headers=headers, body=json.dumps(question.body, allow_nan=False).encode(),
+                headers=headers, content=json.dumps(question.body, allow_nan=False).encode(),
             )  # fmt: skip
         except NoAnswerError as error:
             return StoredAnswer(0, None, str(error))

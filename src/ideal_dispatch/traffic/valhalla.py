@@ -17,7 +17,7 @@ import shapely
 from ideal_dispatch.arrays import FloatArray
 from ideal_dispatch.context.calendar import zone
 from ideal_dispatch.errors import InputError
-from ideal_dispatch.http_client import one_line
+from ideal_dispatch.outside_service import one_line
 from ideal_dispatch.traffic.foreign_route import (
     ForeignRoute,
     decode_polyline,

@@ -86,7 +86,7 @@ def test_the_age_of_a_value() -> None:
     value = WeatherValue(21.0, "x", "y", AT - timedelta(minutes=20))
     assert value.age(AT) == timedelta(minutes=20)
     assert value.age(AT.astimezone(UTC)) == timedelta(minutes=20)
-    assert WeatherValue(21.0, "climatology").age(AT) is None
+    assert WeatherValue(21.0, "usual").age(AT) is None
 
 
 def test_extra_cannot_be_changed_afterwards() -> None:

@@ -1,131 +1,42 @@
-import math
-from collections import Counter
-from datetime import UTC, datetime, timedelta
+"""Stations, the rule of the nearest value, and documents over HTTP."""
 
-import numpy as np
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
 import pytest
 
-from ideal_dispatch.context import (
-    FirstKnown,
-    Weather,
-    WeatherValue,
+from ideal_dispatch.context import Weather, WeatherValue
+from ideal_dispatch.context.weather import (
+    NOWHERE,
+    PATIENCE,
+    OutdatedWeatherError,
+    WeatherDocuments,
+    WeatherStations,
+    measured,
     source_counts,
 )
-from ideal_dispatch.context.weather import OutdatedWeatherError, measured
-from ideal_dispatch.context.weather_stations import NOWHERE, Series, WeatherStations
-from ideal_dispatch.errors import InputError, WeatherError
+from ideal_dispatch.errors import InputError, WeatherError, WeatherServiceError
+from tests.stand_in import Answer, serve
 
 AT = datetime(2024, 5, 1, 12, tzinfo=UTC)
 HERE = (114.17, 22.30)
+HOUR = timedelta(hours=1)
+QUICK = replace(PATIENCE, timeout_s=60.0, deadline_s=120.0, pause_s=0.0)
 
 
-class Says:
-    """A provider that always says the same, or fails."""
-
-    def __init__(self, source: str, error: WeatherError | None = None, /, **values: float) -> None:
-        self.asked = 0
-        self.error = error
-        known = {name: WeatherValue(v, source, "roof", AT) for name, v in values.items()}
-        self.weather = Weather(**known)
-
-    def reading(self, at: datetime, lon: float, lat: float) -> Weather:
-        self.asked += 1
-        if self.error is not None:
-            raise self.error
-        return self.weather
+def hours(*values: float) -> dict[int, float]:
+    return {int((AT + i * HOUR).timestamp()): value for i, value in enumerate(values)}
 
 
-ALL = {
-    "temperature_c": 20.0,
-    "rainfall_mm": 0.0,
-    "humidity_percent": 80.0,
-    "wind_kmh": 9.0,
-    "pressure_hpa": 1010.0,
-}
-
-
-def test_each_variable_comes_from_the_first_that_knows_it() -> None:
-    first, second = Says("a", temperature_c=30.0), Says("b", temperature_c=10.0, wind_kmh=5.0)
-    weather = FirstKnown([first, second]).reading(AT, *HERE)
-    assert weather.temperature_c == WeatherValue(30.0, "a", "roof", AT)
-    assert weather.wind_kmh == WeatherValue(5.0, "b", "roof", AT)
-    assert not weather.pressure_hpa.known
-    assert source_counts([weather, Weather()]) == {
-        "temperature_c": {"a": 1, "unknown": 1},
-        "rainfall_mm": {"unknown": 2},
-        "humidity_percent": {"unknown": 2},
-        "wind_kmh": {"b": 1, "unknown": 1},
-        "pressure_hpa": {"unknown": 2},
-    }
-
-
-def test_nobody_is_asked_in_vain() -> None:
-    last = Says("b", **ALL)
-    assert FirstKnown([Says("a", **ALL), last]).reading(AT, *HERE).wind_kmh.source == "a"
-    assert last.asked == 0
-
-
-def test_a_failure_is_reported_and_loses_nobody_else() -> None:
-    heard: list[WeatherError] = []
-    broken = Says("a", WeatherError("station burnt down"))
-    provider = FirstKnown([broken, Says("b", **ALL)], heard.append)
-    for _ in range(3):
-        assert provider.reading(AT, *HERE).temperature_c.source == "b"
-    assert provider.problems == {"station burnt down": 3}
-    assert len(heard) == 3
-    everything_down = FirstKnown([broken])
-    assert everything_down.reading(AT, *HERE) == Weather()
-    assert everything_down.problems == {"station burnt down": 1}
-
-
-def test_what_an_outdated_source_still_knows_is_used() -> None:
-    known = Weather(temperature_c=WeatherValue(25.0, "a", "roof", AT - timedelta(minutes=40)))
-    old = Says("a", OutdatedWeatherError("no answer", known))
-    provider = FirstKnown([old, Says("b", **ALL)])
-    weather = provider.reading(AT, *HERE)
-    assert weather.temperature_c.age(AT) == timedelta(minutes=40)
-    assert weather.wind_kmh.source == "b"
-    assert provider.problems == {"no answer": 1}
-
-
-def test_nested_providers_report_at_the_top() -> None:
-    inner = FirstKnown([Says("a", WeatherError("down"))])
-    outer = FirstKnown([inner, Says("b", **ALL)])
-    assert outer.reading(AT, *HERE).wind_kmh.source == "b"
-    assert outer.problems == {"down": 1}
-    assert inner.problems == Counter()
-
-
-def test_endless_problems_do_not_fill_the_memory() -> None:
-    says = Says("a", WeatherError(""))
-    provider = FirstKnown([says])
-    for i in range(300):
-        says.error = WeatherError(f"problem {i}")
-        provider.reading(AT, *HERE)
-    assert len(provider.problems) == 101
-    assert sum(provider.problems.values()) == 300
-
-
-def test_other_errors_are_not_hidden() -> None:
-    class Faulty:
-        def reading(self, at: datetime, lon: float, lat: float) -> Weather:
-            raise ZeroDivisionError
-
-    with pytest.raises(ZeroDivisionError):
-        FirstKnown([Faulty()]).reading(AT, *HERE)
-    with pytest.raises(InputError, match="weather: no provider is given"):
-        FirstKnown([])
-
-
-@pytest.mark.parametrize("place", [(math.nan, 22.3), (114.0, math.nan), (222.0, 22.3), (22.3, 114)])
-def test_places_must_be_on_earth(place: tuple[float, float]) -> None:
-    with pytest.raises(InputError, match="not degrees on Earth"):
-        FirstKnown([Says("a")]).reading(AT, *place)
-
-
-def test_a_time_without_zone_is_refused() -> None:
-    with pytest.raises(InputError, match="time 2024-05-01T12:00:00 has no zone"):
-        FirstKnown([Says("a")]).reading(AT.replace(tzinfo=None), *HERE)
+def test_values_are_counted_by_source() -> None:
+    weather = Weather(temperature_c=WeatherValue(30.0, "a"), wind_kmh=WeatherValue(5.0, "b"))
+    counts = source_counts([weather, Weather()])
+    assert counts["temperature_c"] == {"a": 1, "unknown": 1}
+    assert counts["wind_kmh"] == {"b": 1, "unknown": 1}
+    assert counts["pressure_hpa"] == {"unknown": 2}
 
 
 @pytest.mark.parametrize(
@@ -140,42 +51,177 @@ def test_entries_that_are() -> None:
     assert measured("21.5", "temperature_c") == 21.5
     assert measured(0, "rainfall_mm") == 0
     assert math.isnan(measured(-0.1, "rainfall_mm"))
+    assert measured(100, "humidity_percent") == 100
     assert math.isnan(measured(101, "humidity_percent"))
 
 
-def hours(*values: float) -> dict[int, float]:
-    return {int((AT + timedelta(hours=i)).timestamp()): v for i, v in enumerate(values)}
-
-
-def test_the_nearest_hour_counts_and_the_earlier_of_two() -> None:
-    series = Series("roof", np.array(list(hours(0, 0, 0))), np.array([0.0, 1.0, 2.0]))
-    for minutes, expected in ((-90, 0), (0, 0), (29, 0), (30, 0), (31, 1), (90, 1), (210, 2)):
-        second = (AT + timedelta(minutes=minutes)).timestamp()
-        assert series.nearest(second) == expected, minutes
-    for minutes in (-91, 211):
-        assert series.nearest((AT + timedelta(minutes=minutes)).timestamp()) is None
-    assert Series("roof", np.array([], np.int64), np.array([])).nearest(AT.timestamp()) is None
+@pytest.mark.parametrize(
+    ("minutes", "expected"),
+    [(-91, None), (-90, 10), (0, 10), (30, 10), (31, 11), (90, 11), (210, 12), (211, None)],
+)
+def test_the_nearest_hour_counts_and_the_earlier_of_two(
+    minutes: int, expected: float | None
+) -> None:
+    stations = WeatherStations({("roof", "temperature_c"): hours(10, 11, 12)}, "test")
+    value = stations.reading(AT + timedelta(minutes=minutes), *HERE).temperature_c
+    assert (value.value if value.known else None) == expected
 
 
 def test_the_nearest_station_that_has_a_value_counts() -> None:
     places = {"near": (114.16, 22.30), "far": (114.05, 22.35)}
-    measured = {
-        ("near", "temperature_c"): hours(math.nan),
-        ("near", "wind_kmh"): hours(3),
-        ("far", "temperature_c"): hours(30.0),
-        ("nowhere", "temperature_c"): hours(1.0),
-        ("nowhere", "pressure_hpa"): hours(1000),
-    }
-    stations = WeatherStations(measured, "test", lambda name, _: places.get(name, NOWHERE))
+    stations = WeatherStations(
+        {
+            ("near", "temperature_c"): hours(math.nan),
+            ("near", "wind_kmh"): hours(3),
+            ("far", "temperature_c"): hours(30.0),
+            ("nowhere", "temperature_c"): hours(1.0),
+            ("nowhere", "pressure_hpa"): hours(1000),
+        },
+        "test",
+        lambda name, _: places.get(name, NOWHERE),
+    )
     weather = stations.reading(AT, *HERE)
-    assert (weather.temperature_c.value, weather.temperature_c.station) == (30.0, "far")
-    assert weather.wind_kmh.station == "near"
-    assert weather.pressure_hpa.station == "nowhere"
-    assert weather.pressure_hpa.observed_at == AT
+    assert weather.temperature_c == WeatherValue(30.0, "test", "far", AT)
+    assert (weather.wind_kmh.station, weather.pressure_hpa.station) == ("near", "nowhere")
+    known = stations.reading(AT, -74.0, 40.7)
+    assert not known.wind_kmh.known  # of another city
+    assert known.pressure_hpa.known
 
 
-def test_stations_of_another_city_say_nothing() -> None:
-    measured = {("HK", "temperature_c"): hours(30.0)}
-    stations = WeatherStations(measured, "test", lambda name, _: (114.17, 22.30))
-    assert stations.reading(AT, -74.0, 40.7) == Weather()
-    assert np.isclose(stations.reading(AT, *HERE).temperature_c.value, 30)
+@pytest.mark.parametrize("place", [(math.nan, 22.3), (114.0, math.nan), (222.0, 22.3), (22.3, 114)])
+def test_places_are_on_earth_and_times_have_a_zone(place: tuple[float, float]) -> None:
+    stations = WeatherStations({}, "test")
+    with pytest.raises(InputError, match="not degrees on Earth"):
+        stations.reading(AT, *place)
+    with pytest.raises(InputError, match="has no zone"):
+        stations.reading(AT.replace(tzinfo=None), *HERE)
+
+
+# --- documents -----------------------------------------------------------------------------
+
+
+class Clock:
+    """Both clocks of a source, which only the test moves."""
+
+    def __init__(self) -> None:
+        self.now, self.now_s = AT, 0.0
+
+    def __call__(self) -> datetime:
+        return self.now
+
+    def monotonic(self) -> float:
+        return self.now_s
+
+    def sleep(self, seconds: float) -> None:
+        self.now_s += seconds
+
+
+def degrees(body: bytes) -> WeatherStations:
+    """Stations of a document that is one number."""
+    return WeatherStations({("roof", "temperature_c"): {int(AT.timestamp()): float(body)}}, "test")
+
+
+def documents(url: str, clock: Clock | None = None, **options: Any) -> WeatherDocuments:
+    return WeatherDocuments(url, "degrees", clock or Clock(), **{"patience": QUICK, **options})
+
+
+def ask(source: WeatherDocuments, key: str = "a", at: datetime = AT, **params: str) -> float:
+    weather = source.reading(at, *HERE, degrees, fresh=HOUR, params=params, key=key)
+    return weather.temperature_c.value
+
+
+def in_turn(*answers: Answer) -> Callable[[Any], Answer]:
+    """Each answer once, the last one for ever."""
+    left = list(answers)
+    return lambda asked: left.pop(0) if len(left) > 1 else left[0]
+
+
+@pytest.mark.parametrize(
+    ("answers", "error", "requests"),
+    [
+        ([Answer("21.5")], None, 1),
+        ([Answer("busy", 503), Answer("21.5")], None, 2),
+        ([Answer("busy", 429, {"Retry-After": "0"}), Answer("21.5")], None, 2),
+        ([Answer("<h1>Internal\nError</h1>", 500)], WeatherServiceError, 2),
+        ([Answer("limit", 429, {"Retry-After": "3600"})], WeatherServiceError, 1),
+        ([Answer('{"error": true}', 400)], WeatherError, 1),
+        ([Answer(b"", 301, {"Location": "https://new/?key=k"})], WeatherError, 1),
+        ([Answer("<html>no degrees</html>")], WeatherServiceError, 2),
+    ],
+)
+def test_what_is_asked_again_and_what_is_not(
+    answers: list[Answer], error: type[Exception] | None, requests: int
+) -> None:
+    with serve(in_turn(*answers)) as server:
+        if error is None:
+            assert ask(documents(server.url), b="1 2") == 21.5
+        else:
+            with pytest.raises(error) as caught:
+                ask(documents(server.url), token="secret")
+            assert type(caught.value) is error
+            assert "secret" not in str(caught.value)
+            assert "\n" not in str(caught.value)
+    assert len(server.asked) == requests
+
+
+def test_a_key_that_the_server_repeats_is_not_shown() -> None:
+    with (
+        serve(in_turn(Answer("who is s3cret?", 403))) as server,
+        pytest.raises(WeatherError) as caught,
+    ):
+        ask(documents(server.url, secrets=["s3cret"]))
+    assert "s3cret" not in str(caught.value)
+
+
+def test_answers_are_kept_while_fresh() -> None:
+    clock = Clock()
+    with serve(in_turn(Answer("1"), Answer("2"), Answer("3"))) as server:
+        source = documents(server.url, clock)
+        for minutes, value in ((0, 1), (59, 1), (1, 2), (-24 * 60, 3)):  # a clock may be set back
+            clock.now += timedelta(minutes=minutes)
+            assert ask(source) == value
+
+
+def test_an_outdated_answer_comes_with_the_reason() -> None:
+    clock = Clock()
+    with serve(in_turn(Answer("5"), Answer("", 503))) as server:
+        source = documents(server.url, clock)
+        ask(source)
+        clock.now += timedelta(minutes=70)
+        with pytest.raises(OutdatedWeatherError) as caught:
+            ask(source, at=clock.now)
+    assert caught.value.known.temperature_c.value == 5
+
+
+@pytest.mark.parametrize("bad", [Answer("", 503), Answer("<html>no degrees</html>")])
+def test_a_dead_server_is_left_alone_for_a_minute(bad: Answer) -> None:
+    clock = Clock()
+    with serve(in_turn(bad)) as server:
+        source = documents(server.url, timer=clock, patience=replace(QUICK, attempts=1))
+        for number in range(130):
+            with pytest.raises(WeatherServiceError):
+                ask(source, str(number))
+            clock.now_s += 1.0
+        assert len(server.asked) == 3
+
+
+def test_a_refused_request_does_not_block_others() -> None:
+    clock = Clock()
+    answers = in_turn(Answer("", 503), Answer("no such day", 400), Answer("5"))
+    with serve(answers) as server:
+        source = documents(server.url, timer=clock, patience=replace(QUICK, attempts=1))
+        with pytest.raises(WeatherServiceError):
+            ask(source)
+        clock.now_s += 61.0  # after its rest the next request is a trial
+        with pytest.raises(WeatherError, match="no such day"):
+            ask(source)
+        assert ask(source, "b") == 5
+
+
+def test_the_documents_kept_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ideal_dispatch.context.weather._CAPACITY", 2)
+    with serve(in_turn(Answer("5"))) as server:
+        source = documents(server.url)
+        for key, requests in (("1", 1), ("2", 2), ("1", 2), ("3", 3), ("1", 3), ("2", 4)):
+            ask(source, key)
+            assert len(server.asked) == requests

@@ -1,11 +1,10 @@
 """Weather, fetched in the background: a call never waits for it."""
 
 import logging
-from dataclasses import replace
 from datetime import datetime, timedelta
 
 from ideal_dispatch.context import WEATHER_VARIABLES, Weather
-from ideal_dispatch.context.weather import FirstKnown, WeatherProvider
+from ideal_dispatch.context.weather import WeatherProvider
 from ideal_dispatch.dispatch.answer import Reason
 from ideal_dispatch.errors import IdealError
 from ideal_dispatch.plugins import WEATHER, load_plugin
@@ -28,10 +27,6 @@ class WeatherPoll:
     def __init__(
         self, provider: WeatherProvider | None, lon: float, lat: float, stale_s: float
     ) -> None:
-        self._problems: list[str] = []  # of the last time, also those of parts of the provider
-        if isinstance(provider, FirstKnown) and provider.on_problem is None:
-            problems = self._problems
-            provider = replace(provider, on_problem=lambda error: problems.append(str(error)))
         self._provider, self._place, self._stale_s = provider, (lon, lat), stale_s
         self._latest = Weather()
         self.problem = "" if provider is None else "not asked yet"
@@ -40,8 +35,7 @@ class WeatherPoll:
         """Ask the provider once; what was known stays known until it is stale."""
         if self._provider is None:
             return
-        weather = Weather()
-        self._problems.clear()
+        weather, problem = Weather(), ""
         try:
             found = self._provider.reading(moment(now), *self._place)
             if not isinstance(found, Weather):
@@ -49,16 +43,14 @@ class WeatherPoll:
             weather = found
         except IdealError as error:
             weather = getattr(error, "known", weather)  # OutdatedWeatherError
-            self._problems.append(str(error))
+            problem = str(error)
         except Exception as error:  # whatever a provider does, calls go on
             log.exception("weather: unexpected")
             who = type(self._provider).__name__
-            self._problems.append(f"provider {who} failed ({type(error).__name__}); it was logged")
-        problem = ""
-        if self._problems:
-            log.warning("weather: %s", "; ".join(self._problems))
-            more = f" (and {len(self._problems) - 1} more)" if len(self._problems) > 1 else ""
-            problem = without_secrets(self._problems[0]) + more  # every answer and desk says it
+            problem = f"provider {who} failed ({type(error).__name__}); it was logged"
+        if problem:
+            log.warning("weather: %s", problem)
+            problem = without_secrets(problem)  # every answer and desk says it
         self._latest, self.problem = weather.completed_by(self._latest), problem
 
     def known(self, now: int) -> KnownWeather:
@@ -93,10 +85,6 @@ def weather_provider(settings: ServiceSettings) -> WeatherProvider | None:
         from ideal_dispatch.context.open_meteo import FORECAST_URL, OpenMeteo
 
         return OpenMeteo.forecast(table.url or FORECAST_URL, api_key=settings.weather_key or None)
-    if table.source == "hong-kong-observatory":
-        from ideal_dispatch.context.hong_kong_weather import BASE_URL, hong_kong_observatory
-
-        return hong_kong_observatory(table.url or BASE_URL)
     with complaints_about(settings.path):
         return load_plugin(
             WEATHER, table.source, table.options, "weather.source",

@@ -18,7 +18,7 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event, exc, make_
 
 from ideal_dispatch.errors import InputError, MissingExtraError
 from ideal_dispatch.files import check_target
-from ideal_dispatch.http_client import one_line
+from ideal_dispatch.outside_service import one_line
 from ideal_dispatch.service.clock import ClockTable
 from ideal_dispatch.service.errors import NoRecordError, RecordUnavailableError
 from ideal_dispatch.service.record import rows

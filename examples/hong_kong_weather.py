@@ -1,8 +1,12 @@
-"""The Hong Kong Observatory's present weather: one report and two tables.
+"""Live weather in Hong Kong: a weather provider over the open data of the Hong Kong Observatory.
 
-Temperature, humidity and rainfall come from the current weather report, wind
-and pressure from tables of automatic stations. All of it is of the last
-minutes: there is no archive here.
+Put this file and hong_kong_places.csv beside the service's settings, and name it there:
+
+    [weather]
+    source = "hong_kong_weather:HongKongObservatory"
+
+Temperature, humidity and rainfall come from the current weather report, wind and pressure from
+tables of automatic stations. All of it is of the last minutes: there is no archive here.
 """
 
 import csv
@@ -10,83 +14,82 @@ import html
 import io
 import json
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime, timedelta
 from functools import cache, partial
-from importlib.resources import files
+from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from ideal_dispatch.context.context import Weather
+from ideal_dispatch.context import Weather
 from ideal_dispatch.context.weather import (
     NEAREST_LIMIT,
-    FirstKnown,
-    check_query,
+    NOWHERE,
+    PATIENCE,
+    OutdatedWeatherError,
+    WeatherDocuments,
+    WeatherStations,
     measured,
     utc_now,
 )
-from ideal_dispatch.context.weather_stations import NOWHERE, WeatherDocuments, WeatherStations
 from ideal_dispatch.errors import WeatherError
+from ideal_dispatch.outside_service import Patience
 
 BASE_URL = "https://data.weather.gov.hk/weatherAPI"
-SOURCE = "hong kong observatory"
 _TABLES = "hko_data/regional-weather"
+_WHAT = "weather of the Observatory"
 _FRESH = timedelta(minutes=5)  # the tables change every ten minutes
 
 Row = tuple[str, str, float, datetime]
 """Variable, place, value and time."""
 
 
-def hong_kong_observatory(
-    base_url: str = BASE_URL,
-    *,
-    on_problem: Callable[[WeatherError], None] | None = None,
-    now: Callable[[], datetime] = utc_now,
-    **options: Any,
-) -> FirstKnown:
-    """All five variables of the Observatory; one document failing leaves the others.
+class HongKongObservatory:
+    """All five variables; a document that fails leaves the others.
 
-    ``options`` are those of :class:`WeatherDocuments`.
+    Each of the three documents is requested at most every five minutes, for present times only.
+    ``patience`` is that of :class:`WeatherDocuments`.
     """
-    root = base_url.rstrip("/")
-    wind = partial(_table_rows, "wind_kmh", "10-minute mean speed(km/hour)")
-    pressure = partial(_table_rows, "pressure_hpa", "mean sea level pressure(hpa)")
-    report = {"dataType": "rhrread", "lang": "en"}
-    feeds = [
-        Feed(f"{root}/opendata/weather.php", _report_rows, report, now, options),
-        Feed(f"{root}/{_TABLES}/latest_10min_wind.csv", wind, {}, now, options),
-        Feed(f"{root}/{_TABLES}/latest_1min_pressure.csv", pressure, {}, now, options),
-    ]
-    return FirstKnown(feeds, on_problem)
-
-
-class Feed:
-    """One document of the Observatory: asked at most every five minutes, for present times only."""
 
     def __init__(
-        self,
-        url: str,
-        rows: Callable[[bytes], Iterable[Row]],
-        params: Mapping[str, str],
-        now: Callable[[], datetime],
-        options: Mapping[str, Any],
+        self, url: str = "", now: Callable[[], datetime] = utc_now, patience: Patience = PATIENCE
     ) -> None:
-        self._rows, self._params, self._now = rows, params, now
-        self._documents = WeatherDocuments(url, "weather of the Observatory", now, **options)
+        root, self._now = (url or BASE_URL).rstrip("/"), now
+        wind = partial(_table_rows, "wind_kmh", "10-minute mean speed(km/hour)")
+        pressure = partial(_table_rows, "pressure_hpa", "mean sea level pressure(hpa)")
+        report = {"dataType": "rhrread", "lang": "en"}
+        self._documents = [
+            (WeatherDocuments(f"{root}/{path}", _WHAT, now, patience=patience), rows, params)
+            for path, rows, params in (
+                ("opendata/weather.php", _report_rows, report),
+                (f"{_TABLES}/latest_10min_wind.csv", wind, {}),
+                (f"{_TABLES}/latest_1min_pressure.csv", pressure, {}),
+            )
+        ]
 
     def reading(self, at: datetime, lon: float, lat: float) -> Weather:
         """The latest values of the nearest stations, if they are of that time."""
-        check_query(at, lon, lat)
-        if abs(self._now() - at) > 2 * NEAREST_LIMIT:  # the document cannot hold it
-            return Weather()
-        read, params = self._stations, self._params
-        return self._documents.reading(at, lon, lat, read, fresh=_FRESH, params=params)
+        found, problems = Weather(), list[str]()
+        if abs(self._now() - at) > 2 * NEAREST_LIMIT:  # the documents cannot hold it
+            return found
+        for document, rows, params in self._documents:
+            read = partial(_stations, rows)
+            try:
+                more = document.reading(at, lon, lat, read, fresh=_FRESH, params=params)
+            except WeatherError as error:
+                problems.append(str(error))
+                more = getattr(error, "known", Weather())
+            found = found.completed_by(more)
+        if problems:
+            raise OutdatedWeatherError("; ".join(problems), found)
+        return found
 
-    def _stations(self, body: bytes) -> WeatherStations:
-        found: dict[tuple[str, str], dict[int, float]] = {}
-        for variable, place, value, at in self._rows(body):
-            found.setdefault((place, variable), {})[int(at.timestamp())] = value
-        return WeatherStations(found, SOURCE, _place)
+
+def _stations(rows: Callable[[bytes], Iterator[Row]], body: bytes) -> WeatherStations:
+    found: dict[tuple[str, str], dict[int, float]] = {}
+    for variable, place, value, at in rows(body):
+        found.setdefault((place, variable), {})[int(at.timestamp())] = value
+    return WeatherStations(found, "hong kong observatory", _place)
 
 
 def _place(name: str, variable: str) -> tuple[float, float]:
@@ -100,12 +103,12 @@ def _places() -> Mapping[tuple[str, str], tuple[float, float]]:
     """Longitude and latitude of stations and districts, by kind and name.
 
     They are rounded to 0.01° (about 1 km), enough to tell which station is nearest. Stations with
-    an anemometer follow the point layer of the Observatory's wind table; the others, which only
-    measure temperature, are placed by hand and may be off by a unit or two. Districts stand where
-    most people live. A station that is not listed is used after all that are; so are Tate's Cairn
-    and Ngong Ping, because the wind on a mountain is not the wind in the streets below.
+    an anemometer follow the point layer of the Observatory's wind table; the others are placed by
+    hand. Districts stand where most people live. A station that is not listed is used after all
+    that are; so are Tate's Cairn and Ngong Ping, because the wind on a mountain is not the wind
+    in the streets below.
     """
-    table = (files(__package__) / "hong_kong_places.csv").read_text(encoding="utf-8")
+    table = Path(__file__).with_name("hong_kong_places.csv").read_text(encoding="utf-8")
     rows = csv.DictReader(table.splitlines())
     return {(row["kind"], row["name"]): (float(row["lon"]), float(row["lat"])) for row in rows}
 
