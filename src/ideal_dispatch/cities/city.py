@@ -24,7 +24,7 @@ from ideal_dispatch.forecast import Model
 from ideal_dispatch.forecast.model_directory import RESPONSE_TIMES
 from ideal_dispatch.forecast.response_time import ResponseModel
 from ideal_dispatch.network import Depot, RoadNetwork
-from ideal_dispatch.network.depot_names import no_such_depot
+from ideal_dispatch.network.depot import no_such_depot
 from ideal_dispatch.network.readers.depot_table import read_depots
 from ideal_dispatch.records.territories import region_of
 from ideal_dispatch.traffic.source import TrafficSource

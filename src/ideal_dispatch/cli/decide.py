@@ -235,7 +235,7 @@ def decide(
     from ideal_dispatch.dispatch import decide as decided
     from ideal_dispatch.dispatch.trace import UNTRACED, Trace
     from ideal_dispatch.forecast.response_time import ResponseModel
-    from ideal_dispatch.network.readers.closed_roads import read_closed
+    from ideal_dispatch.network.closing import read_closed
 
     if call.traffic_file is None:
         check_clock(place.network_file, place.time_zone, place.country)

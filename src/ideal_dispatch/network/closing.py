@@ -1,14 +1,15 @@
-"""From a drawing to edges: which roads a line or a polygon closes."""
+"""Closed roads: the edges that numbers, a drawn line or polygon, or a GeoJSON file close."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 import numpy as np
 import shapely
 
 from ideal_dispatch.arrays import FloatArray, IntArray
-from ideal_dispatch.errors import InputError
-from ideal_dispatch.network.columns import edge_column
-from ideal_dispatch.network.road_network import RoadNetwork
+from ideal_dispatch.errors import IdealError, InputError
+from ideal_dispatch.files import check_source
+from ideal_dispatch.network.road_network import RoadNetwork, edge_column
 
 LINE_M = 20.0
 """A road runs along a line that was drawn where it is no farther from it."""
@@ -65,3 +66,36 @@ def _along(network: RoadNetwork, points: FloatArray) -> IntArray:
         if along_m >= _ALONG * road_m and road_m >= min(_LEAST_M, _LEAST_SHARE * road.length):
             closed.append(edge)
     return np.array(closed, np.int32)
+
+
+def read_closed(network: RoadNetwork, options: Sequence[str]) -> set[int]:
+    """The edges that options close: numbers as in ``12,13``, or GeoJSON files of drawings."""
+    closed: set[int] = set()
+    for text in options:
+        try:
+            for kind, drawn in _drawn(text):
+                closed |= set(closed_edges(network, kind, drawn))
+        except IdealError as error:
+            raise InputError(f"--closed {text}: {error}") from None
+    return closed
+
+
+def _drawn(text: str) -> Iterator[tuple[str, list[int] | list[list[float]]]]:
+    parts = [part.strip() for part in text.split(",")]
+    if all(part.isdecimal() for part in parts):
+        yield "edges", [int(part) for part in parts]
+        return
+    if not text.lower().endswith((".geojson", ".json")):
+        raise InputError("write numbers of edges, as in 12,13, or the name of a .geojson")
+    check_source(text)
+    try:
+        shapes = shapely.from_geojson(Path(text).read_text(encoding="utf-8-sig"))
+    except (shapely.errors.GEOSException, UnicodeDecodeError) as error:
+        raise InputError(f"not GeoJSON ({str(error).splitlines()[0]})") from None
+    for shape in shapely.get_parts(shapely.get_parts(shapes)):
+        if shape.geom_type == "Polygon" and not shape.is_empty:
+            yield "polygon", shapely.get_coordinates(shape.exterior).tolist()
+        elif shape.geom_type == "LineString" and not shape.is_empty:
+            yield "line", shapely.get_coordinates(shape).tolist()
+        else:
+            raise InputError(f"a {shape.geom_type} closes no road; draw lines or polygons")

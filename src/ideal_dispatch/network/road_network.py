@@ -1,7 +1,9 @@
 """The road network: a directed multigraph in read-only arrays."""
 
 import hashlib
+import json
 import os
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
@@ -23,8 +25,8 @@ from ideal_dispatch.arrays import (
 )
 from ideal_dispatch.errors import FileFormatError, InputError
 from ideal_dispatch.frames import DataFrame, frame
-from ideal_dispatch.network import SNAP_LIMIT_M, columns, routing
-from ideal_dispatch.network.road_class import ROAD_CLASSES
+from ideal_dispatch.network import SNAP_LIMIT_M, routing
+from ideal_dispatch.network.road_class import FALLBACK_CLASS, ROAD_CLASSES
 from ideal_dispatch.network.shortest_path import Adjacency
 from ideal_dispatch.network.turns import Turn, TurnGraph, turn_column
 
@@ -55,6 +57,8 @@ _COLUMNS: Mapping[str, tuple[npt.DTypeLike, str]] = MappingProxyType(
 )
 """The numeric columns in the order of the file: type, and what there is one value for."""
 
+_NODES_PER_EDGE = 1000  # more, by the largest end alone, is a mistake
+_PLAIN_INTEGER = re.compile("0|-?[1-9][0-9]*")
 _TURN_EDGES, _TURN_SIZES = "forbidden_turn_edges", "forbidden_turn_sizes"  # only where there are
 
 
@@ -89,27 +93,30 @@ class RoadNetwork:
     closed: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
-        ids = columns.id_column(self.node_ids)
+        ids = _id_column(self.node_ids)
         nodes, edges = ids.size, numbers(self.tail, np.int32, "tail").size
         object.__setattr__(self, "node_ids", ids)
         shapes = {"node": (nodes,), "edge": (edges,), "point": (None, 2), "offset": (edges + 1,)}
         for column, (dtype, of) in _COLUMNS.items():
             array = read_only(getattr(self, column), dtype, shapes[of], column)
             object.__setattr__(self, column, array)
-        object.__setattr__(self, "name", columns.name_column(self.name))
-        object.__setattr__(
-            self, "provenance", MappingProxyType(columns.plain_provenance(self.provenance))
-        )
+        names = () if isinstance(self.name, str) else tuple(self.name)
+        if len(names) != edges or not {*map(type, names)} <= {str}:
+            raise InputError(f"name: a list of {edges} texts is needed, one per edge")
+        object.__setattr__(self, "name", names)
+        try:  # in the types of JSON, in which it is stored
+            plain = json.loads(json.dumps(dict(self.provenance), allow_nan=False))
+        except (TypeError, ValueError) as error:
+            raise InputError(f"provenance: not JSON ({error})") from None
+        object.__setattr__(self, "provenance", MappingProxyType(plain))
         self._validate(nodes, edges)
         turns = turn_column(self.forbidden_turns, self.tail, self.head)
         object.__setattr__(self, "forbidden_turns", turns)
-        object.__setattr__(self, "closed", columns.edge_column(self.closed, edges, "closed"))
+        object.__setattr__(self, "closed", edge_column(self.closed, edges, "closed"))
 
     def _validate(self, nodes: int, edges: int) -> None:
         if not nodes:
             raise InputError("a road network needs at least one node")
-        if len(self.name) != edges:
-            raise InputError(f"name: expected {edges} values, got {len(self.name)}")
         if np.unique(self.node_ids).size != nodes:
             raise InputError("node_ids: every id must appear once")
         known = ~np.isnan(self.lon) | ~np.isnan(self.lat)
@@ -173,11 +180,17 @@ class RoadNetwork:
         elif lon is not None:
             num_nodes = numbers(lon, np.float64, "lon").size
         elif node_ids is not None:
-            num_nodes = columns.id_column(node_ids).size
+            num_nodes = _id_column(node_ids).size
         else:
-            num_nodes = columns.largest_end(tails, heads) + 1
+            largest = int(max(tails.max(), heads.max(initial=-1))) if edges else -1
+            if largest >= _NODES_PER_EDGE * max(edges, _NODES_PER_EDGE):
+                raise InputError(
+                    f"an edge ends at node {largest}, far more than {edges} edges need; "
+                    "number nodes from 0, or give num_nodes"
+                )
+            num_nodes = largest + 1
         unknown_place, unknown = np.full(num_nodes, np.nan), np.full(edges, np.nan)
-        points, starts = columns.geometry_columns(geometry, edges)
+        points, starts = _geometry_columns(geometry, edges)
         return cls(
             node_ids=np.arange(num_nodes) if node_ids is None else node_ids,  # type: ignore[arg-type]
             lon=unknown_place if lon is None else lon,  # type: ignore[arg-type]
@@ -188,7 +201,7 @@ class RoadNetwork:
             speed_kmh=unknown if speed_kmh is None else speed_kmh,  # type: ignore[arg-type]
             lanes=unknown if lanes is None else lanes,  # type: ignore[arg-type]
             oneway=np.zeros(edges, bool) if oneway is None else oneway,  # type: ignore[arg-type]
-            road_class=columns.class_column(road_class, edges),
+            road_class=_class_column(road_class, edges),
             name=("",) * edges if name is None else name,  # type: ignore[arg-type]
             geometry=points,
             geometry_start=starts,
@@ -200,12 +213,14 @@ class RoadNetwork:
     def load(cls, path: str | os.PathLike[str]) -> "RoadNetwork":
         """Read a file written by :meth:`save` or ``ideal network build``."""
         with FILE.reading(path) as (manifest, arrays):
-            names = dict(enumerate(manifest["names"]))
+            names = dict(enumerate(manifest["names"]))  # no index counts from the end
+            ends = np.cumsum(arrays.get(_TURN_SIZES, ()))
+            turns = np.split(arrays[_TURN_EDGES], ends[:-1]) if ends.size else ()
             network = cls(
                 **{column: arrays[column] for column in ("node_ids", *_COLUMNS)},
                 name=tuple(names[i] for i in arrays["name"].tolist()),
                 provenance=manifest["provenance"],
-                forbidden_turns=_split(arrays),
+                forbidden_turns=tuple(tuple(turn.tolist()) for turn in turns),
             )
             if network.checksum != manifest["checksum"]:
                 raise FileFormatError(f"contents do not match the checksum; {FILE.advice}")
@@ -298,7 +313,7 @@ class RoadNetwork:
 
         What does not depend on closed edges is shared, models' forecasts among it.
         """
-        more = columns.edge_column(edges, self.num_edges, "closed")
+        more = edge_column(edges, self.num_edges, "closed")
         if not set(more) - set(self.closed):
             return self
         made = object.__new__(type(self))
@@ -377,9 +392,68 @@ class RoadNetwork:
         return self.snapper.node(lon, lat, limit_m)
 
 
-def _split(arrays: Mapping[str, Any]) -> tuple[Turn, ...]:
-    """The forbidden turns of a file."""
-    if _TURN_SIZES not in arrays:
-        return ()
-    ends = np.cumsum(arrays[_TURN_SIZES])
-    return tuple(tuple(part.tolist()) for part in np.split(arrays[_TURN_EDGES], ends[:-1]))
+# --- columns as callers write them ------------------------------------------------------
+
+
+def _id_column(ids: Any) -> Any:
+    """Read-only ids: whole numbers where every one is plainly written as such, else text."""
+    try:
+        given = np.array(ids)
+        if given.dtype.kind == "U" and all(map(_PLAIN_INTEGER.fullmatch, given.ravel().tolist())):
+            given = given.astype(np.int64)
+    except ValueError:
+        raise InputError("node_ids: a flat list of numbers or of text is needed") from None
+    except OverflowError:
+        pass  # whole numbers too large to be stored as such stay text
+    if given.dtype.kind != "U":
+        return read_only(given, np.int64, (None,), "node_ids")
+    if given.ndim != 1:
+        raise InputError(f"node_ids: a flat list is needed, got {given.ndim} dimensions")
+    given.flags.writeable = False
+    return given
+
+
+def _geometry_columns(geometry: Any, edges: int) -> tuple[FloatArray, npt.NDArray[np.int64]]:
+    """All polylines in a row and where each starts."""
+    starts = np.zeros(edges + 1, np.int64)
+    if geometry is None:
+        return np.empty((0, 2)), starts
+    if not isinstance(geometry, Iterable) or isinstance(geometry, str):
+        raise InputError("geometry: a list with one polyline or None per edge is needed")
+    lines = []
+    for edge, line in enumerate(geometry):
+        points = numbers(() if line is None else line, np.float64, f"edge {edge}: geometry")
+        if points.size and (points.ndim != 2 or points.shape[1] != 2):
+            raise InputError(f"edge {edge}: geometry must be (k, 2) points of lon and lat")
+        lines.append(points.reshape(-1, 2))
+    if len(lines) != edges:
+        raise InputError(f"geometry: expected {edges} polylines, got {len(lines)}")
+    starts[1:] = np.cumsum([len(line) for line in lines])
+    return np.concatenate([np.empty((0, 2)), *lines]), starts
+
+
+def _class_column(road_class: Any, edges: int) -> Any:
+    """Codes of class names; codes stay as they are, to be checked with the other columns."""
+    if road_class is None:
+        return np.full(edges, ROAD_CLASSES.index(FALLBACK_CLASS), np.uint8)
+    try:
+        given = np.asarray(road_class)
+    except ValueError:
+        raise InputError("road_class: one name or code per edge is needed") from None
+    if given.dtype.kind not in "US":
+        return given
+    unknown = sorted(set(given.tolist()) - set(ROAD_CLASSES))
+    if unknown:
+        raise InputError(f"road class {unknown[0]!r} is none of: {', '.join(ROAD_CLASSES)}")
+    return np.array([ROAD_CLASSES.index(c) for c in given.tolist()], np.uint8)
+
+
+def edge_column(given: Any, edges: int, what: str) -> tuple[int, ...]:
+    """Edges in order, each once, or one line where one is not of the network."""
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise InputError(f"{what}: a list of edges is needed")
+    found = np.unique(numbers(list(given), np.int32, what))
+    outside = found[(found < 0) | (found >= edges)]
+    if outside.size:
+        raise InputError(f"{what}: edge {outside[0]} is not in the network (0 … {edges - 1})")
+    return tuple(found.tolist())

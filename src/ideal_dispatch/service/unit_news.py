@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from ideal_dispatch.errors import InputError
-from ideal_dispatch.network.depot_names import DepotNames
+from ideal_dispatch.network.depot import DepotNames
 from ideal_dispatch.service.clock import SECOND, micros
 from ideal_dispatch.service.record.rows import image
 from ideal_dispatch.service.record.transaction import Transaction

@@ -112,7 +112,11 @@ def build_network(
     progress("finding the largest strongly connected part")
     edges, on_network = _largest_part(edges, len(ids), report)
 
-    turns = _turns(restrictions, edges, kept, ids, report)
+    turns: list[list[Turn]] = []  # the sequences of edges that each restriction forbids
+    if restrictions:
+        tail, head = ([ids[node] for node in end.tolist()] for end in (edges.tail, edges.head))
+        ways = [kept[segment].way for segment in edges.segment.tolist()]
+        turns = forbidden_turns(restrictions, RoadEdges(tail, head, ways), report.dropped)
     progress("simplifying")
     chains = [[edge] for edge in range(len(edges.tail))]
     if simplify:
@@ -200,21 +204,6 @@ def _largest_part(
     return edges.where(keep), largest
 
 
-def _turns(
-    restrictions: Sequence[Restriction],
-    edges: _Directed,
-    segments: list[Segment],
-    ids: list[NodeId],
-    report: BuildReport,
-) -> list[list[Turn]]:
-    """The sequences of edges that each restriction forbids."""
-    if not restrictions:
-        return []
-    tail, head = ([ids[node] for node in end.tolist()] for end in (edges.tail, edges.head))
-    ways = [segments[segment].way for segment in edges.segment.tolist()]
-    return forbidden_turns(restrictions, RoadEdges(tail, head, ways), report.dropped)
-
-
 def _assemble(
     chains: list[list[int]],
     edges: _Directed,
@@ -237,6 +226,14 @@ def _assemble(
     partly = sum(len({known[edges.segment[e]] for e in chain}) == 2 for *_, chain in rows)
     if partly:
         report.assumed["edges with a speed_kmh for a part, the rest at the default"] = partly
+    place = {edge: (row, i) for row, (*_, c) in enumerate(rows) for i, edge in enumerate(c)}
+    last = [len(chain) - 1 for *_, chain in rows]
+    forbidden: list[Turn] = []  # in edges of the finished network
+    for before in filter(None, turns):
+        after = [turn for one in before if (turn := merged_turn(one, place, last))]
+        if not after:
+            report.dropped["turn restrictions where simplification left no turn"] += 1
+        forbidden.extend(after)
     node_ids = [ids[node] for node in used]
     points = np.array([places[node] for node in node_ids])
     network = RoadNetwork.from_arrays(
@@ -252,27 +249,12 @@ def _assemble(
         road_class=np.array([s.road_class for s in merged], np.uint8),
         name=[s.name for s in merged],
         geometry=[s.points for s in merged],
-        forbidden_turns=_merged_turns(turns, [chain for *_, chain in rows], report),
+        forbidden_turns=forbidden,
     )
     for column in ("speed_kmh", "lanes"):
         unknown = int(np.isnan(getattr(network, column)).sum())
         report.assumed[f"edges with no {column}, filled in the features"] = unknown
     return replace(network, provenance={"report": report.as_dict()})
-
-
-def _merged_turns(
-    turns: list[list[Turn]], chains: list[list[int]], report: BuildReport
-) -> list[Turn]:
-    """The forbidden turns in edges of the finished network, each a chain."""
-    place = {edge: (row, i) for row, chain in enumerate(chains) for i, edge in enumerate(chain)}
-    last = [len(chain) - 1 for chain in chains]
-    kept = []
-    for before in filter(None, turns):
-        after = [turn for one in before if (turn := merged_turn(one, place, last))]
-        if not after:
-            report.dropped["turn restrictions where simplification left no turn"] += 1
-        kept.extend(after)
-    return kept
 
 
 def _merged(members: list[tuple[Segment, bool]], places: Mapping[Any, Point]) -> Segment:

@@ -39,6 +39,7 @@ COLUMNS: Mapping[str, tuple[str, ...]] = MappingProxyType(
 
 _NEEDED_NODES, _NEEDED_EDGES = ("id", "lon", "lat"), ("tail", "head")
 _TRUE, _FALSE = frozenset({"1", "true", "yes", "t", "y"}), frozenset({"0", "false", "no", "f", "n"})
+_AGAINST = frozenset({"-1", "reverse"})
 _ADVICE = "name it with --column {}=YOURS"
 _TOO_SHORT = 0.5  # of the straight line; real files are right to a few hundredths
 _MOST_TOO_SHORT = 0.1  # of all rows; more is a wrong unit or a wrong decimal mark
@@ -121,11 +122,15 @@ def _edges(
         code, known = class_code(tag or FALLBACK_CLASS)
         if not (tag and known):
             report.assumed[f"segments of class {tag or 'unknown'}, mapped to one of the 14"] += 1
-        forward, backward = _directions(where, line, row.get("oneway", ""))
+        oneway = row.get("oneway", "").lower()
+        if oneway not in _TRUE | _FALSE | _AGAINST | {""}:
+            raise InputError(f"{where} line {line}: oneway is {oneway!r}; use yes, no or -1")
+        forward, backward = oneway not in _AGAINST, oneway not in _TRUE
         if not forward and not directed:
             tail, head, points = head, tail, points[::-1] if points else None
         # a limit that the source itself filled in is not known
-        limit = "" if _is_false(row.get("posted", "")) else row.get("speed_kmh", "")
+        posted = row.get("posted", "").lower().removesuffix(".0") not in _FALSE
+        limit = row.get("speed_kmh", "") if posted else ""
         yield Segment(
             tail=tail,
             head=head,
@@ -138,20 +143,6 @@ def _edges(
             road_class=code,
             name=row.get("name", ""),
         )
-
-
-def _is_false(text: str) -> bool:
-    try:
-        return float(text) == 0
-    except ValueError:
-        return text.lower() in _FALSE
-
-
-def _directions(where: str, line: int, text: str) -> tuple[bool, bool]:
-    word = text.lower()
-    if word not in _TRUE | _FALSE | {"", "-1", "reverse"}:
-        raise InputError(f"{where} line {line}: oneway is {text!r}; use yes, no or -1")
-    return word not in {"-1", "reverse"}, word not in _TRUE
 
 
 def _points(

@@ -56,10 +56,15 @@ def read_osm(path: str | os.PathLike[str], progress: Progress) -> RawRoads:
             entities, nodes = _entities(_source(where)), _nodes(_source(where))
         ways, restrictions = _ways(entities, report)
         progress("reading nodes")
-        places = _places(nodes, ways, report)
+        wanted = {ref for way in ways for ref in way.refs}
+        places = {number: (lon, lat) for number, lon, lat in nodes if number in wanted}
     except _UNREADABLE as error:
         text = " ".join(str(error).split())
         raise FileFormatError(f"{where}: not a whole OpenStreetMap file ({text})") from None
+    report.read["nodes of these ways"] = len(places)
+    missing = sum(ref not in places for way in ways for ref in way.refs)
+    if missing:
+        report.dropped["references to nodes that the file does not hold"] = missing
     return RawRoads(places, _segments(ways, places), report, restrictions)
 
 
@@ -160,18 +165,6 @@ def _restriction(members: list[tuple[str, str, int]], tags: dict[str, str]) -> R
         return "turn restrictions without from, via or to"
     via = via_ways or via_nodes[0]
     return Restriction(origin, via, onward, kind.startswith("only_"), kind == "no_u_turn")
-
-
-def _places(
-    nodes: Iterable[tuple[int, float, float]], ways: list[_Way], report: BuildReport
-) -> dict[int, Point]:
-    wanted = {ref for way in ways for ref in way.refs}
-    places = {number: (lon, lat) for number, lon, lat in nodes if number in wanted}
-    report.read["nodes of these ways"] = len(places)
-    missing = sum(ref not in places for way in ways for ref in way.refs)
-    if missing:
-        report.dropped["references to nodes that the file does not hold"] = missing
-    return places
 
 
 def _segments(ways: list[_Way], places: dict[int, Point]) -> Iterator[Segment]:

@@ -24,7 +24,7 @@ from ideal_dispatch.forecast.model import content_hash
 from ideal_dispatch.forecast.model_directory import RESPONSE_TIMES
 from ideal_dispatch.forecast.response_time import ResponseModel
 from ideal_dispatch.network import Depot, Path, RoadNetwork
-from ideal_dispatch.network.depot_names import DepotNames
+from ideal_dispatch.network.depot import DepotNames
 from ideal_dispatch.records.territories import region_of
 from ideal_dispatch.service.deciding.live_traffic import LiveTraffic, RecordedLive, RouterLive
 from ideal_dispatch.service.messages import Closed

@@ -10,7 +10,7 @@ from ideal_dispatch.dispatch import Readiness
 from ideal_dispatch.dispatch.answer import Reason
 from ideal_dispatch.errors import IdealError, InputError, OffNetworkError
 from ideal_dispatch.network import Depot
-from ideal_dispatch.network.depot_names import alike, listed
+from ideal_dispatch.network.depot import alike, listed
 from ideal_dispatch.network.geodesy import great_circle_m
 from ideal_dispatch.service.clock import micros
 from ideal_dispatch.service.deciding.assets import Assets

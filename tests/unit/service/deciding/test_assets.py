@@ -11,7 +11,7 @@ from ideal_dispatch.context import Context, Weather, WeatherValue
 from ideal_dispatch.errors import IdealError, InputError
 from ideal_dispatch.forecast import Model
 from ideal_dispatch.forecast.response_time import ResponseModel
-from ideal_dispatch.network.depot_names import DepotNames
+from ideal_dispatch.network.depot import DepotNames
 from ideal_dispatch.service.deciding.assets import RememberedModel, load_assets
 from tests.unit.dispatch.worlds import CALENDAR, GAIN
 from tests.unit.service.deciding.conftest import SmallCity
