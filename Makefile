@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
 
-.PHONY: setup demo pictures test test-pythons shape coverage test-all check docs quick-start bench load living exclusive evidence race-evidence dispatch-evidence fleet-evidence price-evidence live-recall-evidence claims evidence-summary sensitivity city city-traffic city-model samples traffic-plausibility experiment-traffic hong-kong-traffic format clean
+.PHONY: setup demo pictures test test-pythons shape coverage test-all check docs quick-start bench load living exclusive evidence race-evidence dispatch-evidence fleet-evidence price-evidence live-recall-evidence city city-traffic city-model samples experiment-traffic hong-kong-traffic format clean
 
 setup: $(VENV)/.installed
 
@@ -87,11 +87,10 @@ race-evidence: setup
 	$(BIN)/ideal records responses $(SHARED)/lancaster/rvfd_calls_2010_2016.csv.gz --format lancaster -o out/races/lancaster.responses --force
 	@OMP_NUM_THREADS=1 $(BIN)/python -m workshop.evidence.races --london out/races/london.responses --network out/races/london.network --lancaster out/races/lancaster.responses
 
-# replays under all policies, resumable: about an hour of computing for each experiment; a page of docs/evidence each
+# replays under all policies, resumable: about an hour of computing for each experiment
 EXPERIMENTS ?= port_almery
 dispatch-evidence: setup
 	@for name in $(EXPERIMENTS); do OMP_NUM_THREADS=1 $(BIN)/ideal replay experiments/$$name.toml -o out/replays/$$name || exit 1; done
-	@$(BIN)/python -m workshop.evidence.replays $(EXPERIMENTS:%=out/replays/%)
 
 # years of whole fleets under all policies, resumable: hours of computing; docs/evidence/fleet.md
 FLEETS ?= port_almery auckland manhattan
@@ -118,23 +117,6 @@ live-recall-evidence: setup
 pictures: setup
 	mkdir -p out
 	@$(BIN)/python -m workshop.pictures $(ONLY)
-
-# what the paper claims beside what came out on Hong Kong Island: docs/evidence/claims.md, from its replays
-CLAIMS := hong_kong_island hong_kong_island_days hong_kong_island_fresh hong_kong_island_days_fresh
-claims: setup
-	@$(BIN)/python -m workshop.evidence.claims $(CLAIMS:%=out/replays/%)
-
-# the table and the figure of docs/evidence.md, from the CSV files beside it
-evidence-summary: setup
-	@$(BIN)/python -m workshop.evidence.front
-
-# how much pooling window, demand, prefix, dimension, radius and gap method matter, on training days;
-# evenings of the embedded city at three demands are simulated first
-DEMANDS := 0.8 1 1.2
-sensitivity: setup
-	mkdir -p out/sensitivity
-	@for scale in $(DEMANDS); do nice $(BIN)/ideal traffic simulate --engine sumo $(EVENINGS) --days 5 --seed 31 --demand $$scale --work out/sensitivity/evenings_$$scale -o out/sensitivity/evenings_$$scale.traffic --force || exit 1; done
-	@OMP_NUM_THREADS=1 $(BIN)/python -m workshop.evidence.sensitivity experiments/port_almery.toml -o out/sensitivity $(foreach scale,$(DEMANDS),--demand $(scale)=out/sensitivity/evenings_$(scale).traffic)
 
 # networks and SUMO evenings of the other experiments, from the data beside the project: hours, resumable
 HONG_KONG := ../shared/data/hong_kong
@@ -163,11 +145,6 @@ hong-kong-traffic: setup
 # the embedded city's network and districts: seconds, the same bytes every time
 city: setup
 	@$(BIN)/python -m workshop.city
-
-# is the embedded city's traffic like real traffic? One page, and the figures of docs/evidence/traffic.md
-traffic-plausibility: setup
-	mkdir -p out
-	@$(BIN)/python -m workshop.traffic src/ideal_dispatch/cities/data/harbour.traffic --hong-kong $(HONG_KONG) --figures docs/images --page docs/evidence/traffic.md -o out/plausibility.html --force
 
 # SUMO days of the embedded city: hours of computing, in the background, resumable
 city-traffic: setup

@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 Scheme = Literal["light", "dark"]
 
 IMAGES = Path("docs/images")
-HONG_KONG = Path("../shared/data/hong_kong")
 FLEETS = ("port_almery", "auckland", "manhattan")
 CHROMIUM = ("--no-sandbox", "--disable-gpu", "--disable-3d-apis")
 """Without WebGL, which by software takes a few pictures a second; the map is Leaflet's then."""
@@ -356,11 +355,6 @@ PICTURES: Mapping[str, Callable[[], None]] = {
     "desk": lambda: browsed(desk),
     "living": lambda: browsed(living),
     "report": lambda: browsed(report),
-    "evidence": lambda: run("workshop.evidence.front"),
-    "traffic": lambda: run(
-        "workshop.traffic", "src/ideal_dispatch/cities/data/harbour.traffic", "--hong-kong",
-        str(HONG_KONG), "--figures", str(IMAGES), "-o", "out/plausibility.html", "--force",
-    ),
     "gap": gap,
     "races": lambda: run(
         "workshop.evidence.races", "--london", "out/races/london.responses", "--network",
@@ -372,6 +366,9 @@ PICTURES: Mapping[str, Callable[[], None]] = {
     ),
 }  # fmt: skip
 """What makes each picture."""
+
+OF_0_2 = ("evidence", "traffic")
+"""Pictures that version 0.2.0 made, on pages of its measurements."""
 
 
 def main() -> None:

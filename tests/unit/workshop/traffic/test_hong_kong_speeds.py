@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from ideal_dispatch.errors import FileFormatError, InputError
-from workshop.traffic.checks import EVENING_NAME, check_window
 from workshop.traffic.hong_kong_speeds import read_evening, read_instant
 
 SPEEDS = """\
@@ -50,12 +49,6 @@ def test_a_link_that_repeats_another_counts_once(folder: Path) -> None:
     assert read_evening(folder, "MAJOR ROUTE").values.shape == (2, 1)
 
 
-def test_half_of_free_flow_is_not_below_it(folder: Path) -> None:
-    """25 of 50 km/h and 35 of 70 are half; standing still is below."""
-    evening = check_window(read_evening(folder), "both", np.random.default_rng(0))
-    assert evening.below_half == pytest.approx(50 / (2 * 50 + 2 * 500))
-
-
 def test_a_type_of_road_without_speeds_is_named(folder: Path) -> None:
     with pytest.raises(FileFormatError, match=r"peak.csv.gz: no speed of type TUNNEL in it"):
         read_evening(folder, "TUNNEL")
@@ -83,14 +76,6 @@ def test_the_published_files(shared_data: Path) -> None:
     assert evening.values.shape == (22, 559)
     clock = [f"{datetime.fromtimestamp(s, UTC):%H:%M}" for s in evening.seconds]
     assert (clock[0], clock[-1]) == ("17:56", "18:50")
-    first, last = EVENING_NAME.split("–")
-    assert first == clock[0]
-    assert last == "18:51"  # the minute of 18:50 is the last one
-    urban = check_window(
-        read_evening(shared_data / "hong_kong", "URBAN ROAD"), "urban", np.random.default_rng(0)
-    )
-    assert 0.2 < urban.memory.near(2) < 0.3
-    assert 0.3 < urban.below_half < 0.6
     instant = read_instant(shared_data / "hong_kong")
     assert instant.values.shape == (1, 4401)
     assert 0.7 < np.median(np.exp(-instant.values)) < 1.0
