@@ -48,7 +48,16 @@ def assess(
     report: Callable[[float], None] | None = None,
 ) -> Assessment:
     """Predict the trips and compare with what was observed."""
-    check_trips(model, network, trips)
+    if not len(trips):
+        raise InputError("there are no trips in the file; give at least one")
+    if trips.encoding.checksum != model.encoding.checksum:
+        raise InputError(
+            f"the trips' contexts have other columns than the model's "
+            f"({', '.join(trips.encoding.extra) or 'none'} beside the paper's, the model has "
+            f"{', '.join(model.encoding.extra) or 'none'}); prepare them with the same settings"
+        )
+    trips.check(network)
+    model.check(network)
     radii = trip_radii(model, network, trips, jobs=jobs, report=report)
     rule = model.radius_rule
     predicted = rule(model.weights, radii.contexts.astype(np.float32), radii.features)
@@ -72,20 +81,6 @@ def assess(
         transferred=network.checksum != model.network_checksum,
         seen=model.details.get("data", {}).get("checksum") == trips.checksum,
     )
-
-
-def check_trips(model: Model, network: RoadNetwork, trips: Trips) -> None:
-    """Refuse trips that this model cannot predict on this network."""
-    if not len(trips):
-        raise InputError("there are no trips in the file; give at least one")
-    if trips.encoding.checksum != model.encoding.checksum:
-        raise InputError(
-            f"the trips' contexts have other columns than the model's "
-            f"({', '.join(trips.encoding.extra) or 'none'} beside the paper's, the model has "
-            f"{', '.join(model.encoding.extra) or 'none'}); prepare them with the same settings"
-        )
-    trips.check(network)
-    model.check(network)
 
 
 def local_scale(observed_s: FloatArray, predicted_s: FloatArray) -> float:
@@ -132,6 +127,15 @@ def rescale(
     constant_s = model.trip_constant_s
     observed_s, drives_s = trips.observed_s, before.predicted_s - constant_s
     factor = local_scale(observed_s - constant_s, drives_s)
+    fair_s = None
+    if int((drives_s > 0).sum()) >= 2 * _LEAST_TRIPS:
+        fold = np.random.default_rng(0).permutation(observed_s.size) % _FOLDS
+        unseen_s = np.empty_like(drives_s)
+        for number in range(_FOLDS):
+            own = fold == number
+            scale = local_scale(observed_s[~own] - constant_s, drives_s[~own])
+            unseen_s[own] = constant_s + scale * drives_s[own]
+        fair_s = scores(observed_s, unseen_s).mae_s
     local = model.rescaled(factor)
     origin = {"trips": len(trips), "checksum": trips.checksum, "network": network.checksum}
     return Rescaling(
@@ -139,24 +143,5 @@ def rescale(
         factor,
         before,
         scores(observed_s, constant_s + factor * drives_s).mae_s,
-        rescaled_error_s(observed_s, drives_s, constant_s),
+        fair_s,
     )
-
-
-def rescaled_error_s(
-    observed_s: FloatArray, drives_s: FloatArray, constant_s: float = 0.0, seed: int = 0
-) -> float | None:
-    """Mean absolute error after rescaling, each tenth of the trips with the scale of the others.
-
-    Only predicted drives are scaled, not the constant of a trip. None where the
-    others would be too few for a scale.
-    """
-    if int((drives_s > 0).sum()) < 2 * _LEAST_TRIPS:
-        return None
-    fold = np.random.default_rng(seed).permutation(observed_s.size) % _FOLDS
-    after = np.empty_like(drives_s)
-    for number in range(_FOLDS):
-        own = fold == number
-        scale = local_scale(observed_s[~own] - constant_s, drives_s[~own])
-        after[own] = constant_s + scale * drives_s[own]
-    return scores(observed_s, after).mae_s

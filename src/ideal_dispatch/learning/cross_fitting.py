@@ -8,11 +8,9 @@ average of the networks.
 """
 
 import os
-from collections.abc import Callable
 from dataclasses import asdict, replace
 
 import numpy as np
-import numpy.typing as npt
 
 from ideal_dispatch.arrays import FloatArray
 from ideal_dispatch.errors import InputError
@@ -63,33 +61,47 @@ def cross_fit(
     twice as fast as those of ``ideal train``, unless the settings say how fast.
     """
     params = fold_params(settings, len(trips), folds)
-    part = _dealt(trips, folds, params.seed)
+    days, day = np.unique(local_days(trips), return_inverse=True)
+    if days.size < folds:
+        raise InputError(
+            f"{days.size} days of trips cannot be dealt to {folds} parts; give more days"
+        )
+    of_day = np.empty(days.size, np.int64)
+    order = np.random.default_rng([params.seed, _PARTS]).permutation(days.size)
+    of_day[order] = np.arange(days.size) % folds
+    part = of_day[day.reshape(-1)]
     every = np.arange(len(trips))
+    whole = Split(every, every[:0], every[:0])
     unseen_s = np.empty(len(trips))
     members = []
     with one_thread():
-        data = TrainingData.prepare(network, trips, Split(every, every[:0], every[:0]), params)
+        data = TrainingData.prepare(network, trips, whole, params)
         level = LowerLevel(network, trips, data.contexts)
         for number, member in enumerate(member_params(params)):
             own = np.flatnonzero(part == number)
             others = replace(data, train=np.flatnonzero(part != number), validation=own)
             options = CheckpointOptions(folder, resume=True)
-            trainer = run_trainer(others, member, options, watch, number + 1, folds)
-            made = trainer.finish()
-            unseen_s[own] = level.solve(made, own)[1]
-            members.append(made)
+            members.append(run_trainer(others, member, options, watch, number + 1, folds).finish())
+            unseen_s[own] = level.solve(members[-1], own)[1]
         model = export(averaged(members), data)
         watch(TrainingProgress("target radii", 0.0))
-        model = _with_radius(
-            model, network, trips, settings.radius, params.seed,
-            lambda done: watch(TrainingProgress("target radii", done)),
+        rng = np.random.default_rng([params.seed, _SAMPLE])
+        some = np.sort(rng.permutation(len(trips))[:_RADIUS_TRIPS])
+        radii = trip_radii(
+            model, network, trips.select(some),
+            report=lambda done: watch(TrainingProgress("target radii", done)),
         )  # fmt: skip
+        held_out = np.arange(some.size) % 5 == 0
+        fitted = fit_radius(
+            settings.radius, radii.contexts, radii.features, radii.targets, held_out
+        )
     details = {
-        "data": data_facts(trips, Split(every, every[:0], every[:0])) | {"split": "day"},
+        "data": data_facts(trips, whole) | {"split": "day"},
         "params": asdict(params),
         "versions": versions(),
     }
-    return replace(model, details=details), unseen_s
+    weights = {**model.weights, **fitted.weights}
+    return replace(model, weights=weights, radius_rule=fitted.rule, details=details), unseen_s
 
 
 def fold_params(settings: TrainingSettings, trips: int, folds: int = FOLDS) -> TrainParams:
@@ -104,33 +116,3 @@ def fold_params(settings: TrainingSettings, trips: int, folds: int = FOLDS) -> T
     if params.weight_decay is not None:
         return params
     return replace(params, weight_decay=_DECAY * params.decay(trips * (folds - 1) // folds))
-
-
-def _dealt(trips: Trips, folds: int, seed: int) -> npt.NDArray[np.int64]:
-    """The part of every trip; trips of one day are in one."""
-    days, day = np.unique(local_days(trips), return_inverse=True)
-    if days.size < folds:
-        raise InputError(
-            f"{days.size} days of trips cannot be dealt to {folds} parts; give more days"
-        )
-    order = np.random.default_rng([seed, _PARTS]).permutation(days.size)
-    part = np.empty(days.size, np.int64)
-    part[order] = np.arange(days.size) % folds
-    return np.asarray(part[day.reshape(-1)])
-
-
-def _with_radius(
-    model: Model,
-    network: RoadNetwork,
-    trips: Trips,
-    params: RadiusParams,
-    seed: int,
-    report: Callable[[float], None],
-) -> Model:
-    """The model with a radius fitted on some of the trips."""
-    rng = np.random.default_rng([seed, _SAMPLE])
-    some = np.sort(rng.permutation(len(trips))[:_RADIUS_TRIPS])
-    radii = trip_radii(model, network, trips.select(some), report=report)
-    held_out = np.arange(some.size) % 5 == 0
-    fitted = fit_radius(params, radii.contexts, radii.features, radii.targets, held_out)
-    return replace(model, weights={**model.weights, **fitted.weights}, radius_rule=fitted.rule)

@@ -76,10 +76,10 @@ def fit_drift(
         network_checksum=network.checksum,
         provenance={"time_zone": str(zone)},
     )
-    days = local_days(trips, zone)
+    days = local_days(trips)
     if np.unique(days).size < 2:
         raise InputError("the quotes are of one day: at least two are needed, one to stop with")
-    parts = split(trips, _SHARES, seed, "day", zone)
+    parts = split(trips, _SHARES, seed, "day")
     data = TrainingData.prepare(
         network, trips, parts, params, routes=_routes(lines, network), quoted_s=quoted_s
     )

@@ -43,8 +43,10 @@ class RepresentationNetwork(nn.Module):
         super().__init__()
         self.architecture = architecture
         d, width = architecture.dimension, architecture.width
-        self.static = _two_layers(edges.shape[1], width, d)
-        self.dynamic = _two_layers(columns, width, d)
+        self.static, self.dynamic = (
+            nn.Sequential(nn.Linear(inputs, width), nn.SiLU(), nn.Linear(width, d))
+            for inputs in (edges.shape[1], columns)
+        )
         self.cross = _Cross(d, width, d if architecture.head == "plain" else 1)
         for name, rows in (
             ("inputs", edges), ("base_s", base_s), ("least_s", bounds_s[0]),
@@ -112,8 +114,13 @@ class RepresentationNetwork(nn.Module):
 
     def times(self, hidden: torch.Tensor, edges: torch.Tensor) -> torch.Tensor:
         """Seconds of ``edges``, (n,), from the sums of both parts, (n, width)."""
-        bounded = (rows.index_select(0, edges) for rows in self._rows)
-        return _within(self._ratio(nn.functional.silu(hidden)), *bounded)
+        out, activated = self.cross.out, nn.functional.silu(hidden)
+        if self.architecture.head == "polar":
+            ratio = (activated @ out.weight[0] + out.bias).exp()
+        else:
+            ratio = (out(activated) ** 2).sum(dim=-1)
+        base_s, least_s, greatest_s = (rows.index_select(0, edges) for rows in self._rows)
+        return (base_s * ratio).clamp(least_s, greatest_s)
 
     @property
     def _rows(self) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
@@ -146,21 +153,6 @@ class RepresentationNetwork(nn.Module):
             times_along(times, parts, np.full_like(every, number), every, row)
         return seconds
 
-    def _ratio(self, activated: torch.Tensor) -> torch.Tensor:
-        """‖φ‖² over the base time."""
-        out = self.cross.out
-        if self.architecture.head == "polar":
-            log_ratio: torch.Tensor = activated @ out.weight[0] + out.bias
-            return log_ratio.exp()
-        values: torch.Tensor = out(activated)
-        return (values**2).sum(dim=-1)
-
-
-def _within(
-    ratio: torch.Tensor, base_s: torch.Tensor, least_s: torch.Tensor, greatest_s: torch.Tensor
-) -> torch.Tensor:
-    return (base_s * ratio).clamp(least_s, greatest_s)
-
 
 class _Cross(nn.Module):
     """ψ: a first layer that is a sum of two parts, and an output layer."""
@@ -170,10 +162,6 @@ class _Cross(nn.Module):
         self.edge = nn.Linear(dimension, width)
         self.context = nn.Linear(dimension, width, bias=False)
         self.out = nn.Linear(width, outputs)
-
-
-def _two_layers(inputs: int, width: int, outputs: int) -> nn.Sequential:
-    return nn.Sequential(nn.Linear(inputs, width), nn.SiLU(), nn.Linear(width, outputs))
 
 
 def whitening(
@@ -219,12 +207,8 @@ def export(network: RepresentationNetwork, data: "TrainingData") -> Model:
         "location.frequencies": data.frequencies,
     }
     roads = data.network
-    known = not np.isnan(roads.lon).any()
-    bounds = (
-        (roads.lon.min(), roads.lat.min(), roads.lon.max(), roads.lat.max())
-        if known
-        else (0.0,) * 4
-    )
+    corners = (roads.lon.min(), roads.lat.min(), roads.lon.max(), roads.lat.max())
+    west, south, east, north = map(float, np.nan_to_num(corners))
     return Model(
         architecture=network.architecture,
         encoding=data.trips.encoding,
@@ -233,7 +217,7 @@ def export(network: RepresentationNetwork, data: "TrainingData") -> Model:
         radius_rule=RadiusRule(constant=0.0),
         seen=data.seen,
         network_checksum=roads.checksum,
-        network_bounds=tuple(float(b) for b in bounds),  # type: ignore[arg-type]
+        network_bounds=(west, south, east, north),
         bounds=data.bounds,
     )
 

@@ -70,10 +70,7 @@ def _errors(observed_s: npt.ArrayLike, predicted_s: npt.ArrayLike) -> tuple[Floa
     """Observed seconds, and how far predictions are off."""
     observed, predicted = np.asarray(observed_s, float), np.asarray(predicted_s, float)
     if observed.shape != predicted.shape or not observed.size:
-        raise InputError(
-            f"{observed.size} observed and {predicted.size} predicted times: as many of both are "
-            "needed, at least one"
-        )
+        raise InputError(f"{observed.size} observed and {predicted.size} predicted times")
     wrong = first_where(~(np.isfinite(predicted) & np.isfinite(observed) & (observed > 0)))
     if wrong is not None:
         raise InputError(

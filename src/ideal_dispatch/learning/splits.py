@@ -1,7 +1,7 @@
-"""Which trips are learned from, which choose the settings, which are scored."""
+"""The parts of the trips: to learn from, to hold out, and to test on."""
 
 from dataclasses import dataclass
-from datetime import datetime, tzinfo
+from datetime import datetime
 from zoneinfo import ZoneInfo
 
 import numpy as np
@@ -29,6 +29,7 @@ class Split:
 
     @property
     def parts(self) -> tuple[IndexArray, IndexArray, IndexArray]:
+        """All three, in the order of :data:`PARTS`."""
         return self.train, self.validation, self.test
 
     def __repr__(self) -> str:
@@ -40,23 +41,27 @@ def split(
     shares: tuple[float, float, float] = SHARES,
     seed: int = 0,
     by: SplitBy = "trip",
-    zone: tzinfo | None = None,
 ) -> Split:
     """A random split of the trips, or of whole days so that no day is in two parts.
 
-    A day is a calendar day of ``zone``, the trips' own without one; its parts come as
-    near to the shares as whole days allow. Trips of one day share its traffic,
-    so a split by trip tells how well a known day is filled in, a split by day
-    how well a new one is forecast.
+    Days are those of the trips' time zone; parts come as near to the shares as whole
+    days allow, and none is empty that has a share. Trips of one day share its traffic:
+    a split by trip tests how well a known day is completed, a split by day how well
+    a new day is forecast.
     """
-    wanted = _checked(shares)
+    wanted: npt.NDArray[np.float64] = numbers(shares, np.float64, "shares")
+    if wanted.shape != (3,) or not (wanted >= 0).all() or abs(wanted.sum() - 1.0) > 1e-9:
+        raise InputError(
+            f"shares {shares}: three numbers of zero or more that sum to one are needed, "
+            "for train, validation and test"
+        )
+    if not wanted[0]:
+        raise InputError(f"shares {shares}: the training part must not be empty")
     Range(whole=True).check(seed, "seed")
     if by == "trip":
         group, sizes = np.arange(len(trips)), np.ones(len(trips), np.int64)
     elif by == "day":
-        _, group, sizes = np.unique(
-            local_days(trips, zone), return_inverse=True, return_counts=True
-        )
+        _, group, sizes = np.unique(local_days(trips), return_inverse=True, return_counts=True)
     else:
         raise InputError(f"split by {by!r}: it must be 'trip' or 'day'")
     needed = int((wanted > 0).sum())
@@ -66,10 +71,16 @@ def split(
             "parts; give more trips"
         )
     order = np.random.default_rng(seed).permutation(sizes.size)
+    ends = np.concatenate([[0], np.cumsum(sizes[order])])
+    cuts, start = [], 0  # groups in random order, cut where the parts are nearest to their shares
+    for number in range(2):
+        least, later = int(wanted[number] > 0), int((wanted[number + 1 :] > 0).sum())
+        nearest = int(np.abs(ends - wanted[: number + 1].sum() * ends[-1]).argmin())
+        start = min(max(nearest if least else start, start + least), sizes.size - later)
+        cuts.append(start)
     part = np.empty(sizes.size, np.int64)
-    part[order] = _parts(sizes[order], wanted)
-    owner = part[group]
-    return Split(*(np.flatnonzero(owner == number) for number in range(len(PARTS))))
+    part[order] = np.searchsorted(cuts, np.arange(sizes.size), side="right")
+    return Split(*(np.flatnonzero(part[group] == number) for number in range(len(PARTS))))
 
 
 def default_split(trips: Trips, seed: int, by: SplitBy | None = None) -> Split:
@@ -80,36 +91,10 @@ def default_split(trips: Trips, seed: int, by: SplitBy | None = None) -> Split:
     return split(trips, seed=seed, by=by)
 
 
-def _checked(shares: tuple[float, float, float]) -> npt.NDArray[np.float64]:
-    wanted: npt.NDArray[np.float64] = numbers(shares, np.float64, "shares")
-    if wanted.shape != (3,) or not (wanted >= 0).all() or abs(wanted.sum() - 1.0) > 1e-9:
-        raise InputError(
-            f"shares {shares}: three numbers of zero or more that sum to one are needed, "
-            "for train, validation and test"
-        )
-    if not wanted[0]:
-        raise InputError(f"shares {shares}: the training part must not be empty")
-    return wanted
-
-
-def local_days(trips: Trips, zone: tzinfo | None = None) -> IndexArray:
-    """The calendar day of every trip, as a number."""
-    place = zone or ZoneInfo(trips.time_zone)
-    at = np.asarray(trips.at)
+def local_days(trips: Trips) -> IndexArray:
+    """The calendar day of every trip in its time zone, as a number."""
+    zone, at = ZoneInfo(trips.time_zone), np.asarray(trips.at)
     unknown = first_where(np.isnat(at))
     if unknown is not None:
         raise InputError(f"trip {unknown}: its time is not known; split by trip instead")
-    return np.array([datetime.fromtimestamp(s, place).toordinal() for s in at.astype(int).tolist()])
-
-
-def _parts(sizes: IndexArray, shares: npt.NDArray[np.float64]) -> IndexArray:
-    """The part of each group in a row of groups, none empty that has a share."""
-    ends = np.cumsum(sizes)
-    least = (shares > 0).astype(int)
-    cuts, start = [], 0
-    for number in range(len(shares) - 1):
-        goal = shares[: number + 1].sum() * ends[-1]
-        cut = int(np.abs(np.concatenate(([0], ends)) - goal).argmin()) if least[number] else start
-        start = min(max(cut, start + least[number]), sizes.size - least[number + 1 :].sum())
-        cuts.append(start)
-    return np.searchsorted(cuts, np.arange(sizes.size), side="right")
+    return np.array([datetime.fromtimestamp(s, zone).toordinal() for s in at.astype(int).tolist()])
