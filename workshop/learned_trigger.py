@@ -17,12 +17,12 @@ import numpy.typing as npt
 from ideal_dispatch.archive import ArchiveKind
 from ideal_dispatch.arrays import FloatArray, first_where, numbers, read_only, whole_number
 from ideal_dispatch.dispatch.baselines import router_pair
-from ideal_dispatch.dispatch.controls import ROUTER_FEATURES, router_features
 from ideal_dispatch.dispatch.decision import Decision, by_score
 from ideal_dispatch.dispatch.situation import Situation
 from ideal_dispatch.dispatch.threshold import AT_ZERO, Threshold
 from ideal_dispatch.errors import InputError
-from ideal_dispatch.replay.fitting import ROUTER, Training
+from ideal_dispatch.replay.fitting import Training
+from workshop.policies import ROUTER_FEATURES, QuoteDifference, router_features
 
 KIND = ArchiveKind("ideal-dispatch trigger", 1, "trigger file", "fit and save one again")
 LEAST_ROWS = 20
@@ -90,8 +90,9 @@ class Trigger:
     def fit(cls, training: Training) -> "Trigger":
         """From what a second on the next shortest quote saved on the training days."""
         rows, saved = [], []
-        for entry in training.entries:
-            decision = entry["decisions"][ROUTER]
+        observer = QuoteDifference()
+        for entry in training.entries([observer]):
+            decision = entry["decisions"][observer.name]
             if decision["second"] is not None:
                 rows.append(decision["details"]["router_features"])
                 saved.append(training.saved_s(entry, decision))

@@ -6,7 +6,7 @@ The first decision, in the city that comes with the package::
 
     city = ideal.harbour_city()
     situation = city.call(node=700)
-    decision = ideal.decide(situation, model=city.model, gain=city.gain)
+    decision = ideal.decide(situation, model=city.model, responses=city.responses)
     print(decision.explain())
 
 Contents, by task:

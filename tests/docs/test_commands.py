@@ -173,7 +173,7 @@ def test_commands_of_your_own_city(tmp_path: Path) -> None:
     workplace = Workplace(tmp_path, OTHERS["your_city.md"])
     workplace.write("experiment.toml", (ROOT / "examples" / "experiment.toml").read_text())
     run(page_named("your_city.md"), workplace)
-    assert (tmp_path / "run" / "experienced" / "all" / "gain.json").exists()
+    assert (tmp_path / "run" / "experienced" / "all" / "response_times.json").exists()
     assert (tmp_path / "report" / "report.html").exists()
 
 

@@ -38,12 +38,16 @@ POLICIES = {
     "router": {"kind": "router"},
     "router-dual": {"kind": "router-dual"},
     "interval": {"kind": "interval", "threshold": 0},
-    "paper": {"kind": "paper-ideal", "threshold": 0},
+    "paper": {"kind": "paper", "threshold": 0},
     "random": {"kind": "random", "threshold": 0.5},
-    "router-alternative": {"kind": "router-alternative", "threshold": -60},
-    "quote-difference": {"kind": "quote-difference", "threshold": -60},
-    "gap-other-depot": {"kind": "gap-other-depot", "threshold": 0, "time_limit_s": "none"},
-    "nominal-gap": {"kind": "nominal-gap", "threshold": 0, "time_limit_s": "none"},
+    "router-alternative": {"kind": "workshop.policies:RouterAlternative", "threshold": -60},
+    "quote-difference": {"kind": "workshop.policies:QuoteDifference", "threshold": -60},
+    "gap-other-depot": {
+        "kind": "workshop.policies:GapOtherDepot",
+        "threshold": 0,
+        "time_limit_s": "none",
+    },
+    "nominal-gap": {"kind": "workshop.policies:NominalGap", "time_limit_s": "none"},
 }
 
 
@@ -124,7 +128,7 @@ def _sent(one: Assignment | None) -> list[Any] | None:
 def decisions() -> list[list[Any]]:
     city = harbour_city()
     policy = Ideal(
-        city.model, city.gain, threshold=threshold_from({"cost": 0.001}), time_limit_s=None
+        city.model, city.responses, threshold=threshold_from({"cost": 0.001}), time_limit_s=None
     )
     traffic = ReplayedTraffic(harbour_traffic(city))
     return [

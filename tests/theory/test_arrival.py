@@ -150,7 +150,7 @@ def random_situation(
 
 
 def shown(call: Situation, model: ResponseModel) -> dict[str, Any]:
-    policy = Ideal(gain=model, seconds=("other-depot", "alternative"))
+    policy = Ideal(responses=model, seconds=("other-depot", "alternative"))
     made = policy.decide(call, np.random.default_rng(0))
     return Answer.of(made, policy.threshold, call.reasons, model).to_dict()
 

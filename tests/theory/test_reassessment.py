@@ -11,6 +11,7 @@ from ideal_dispatch import RoadNetwork
 from ideal_dispatch.dispatch import reassessment as rules
 from ideal_dispatch.dispatch.arrival import Arrival, rolling, waiting
 from ideal_dispatch.dispatch.candidate import routed, sent_candidate
+from ideal_dispatch.dispatch.path_pair import together
 from ideal_dispatch.dispatch.reassessment import (
     ARRIVED,
     LOST,
@@ -138,8 +139,8 @@ def test_a_crew_that_should_have_left_long_ago_may_have_forgotten_to_say_so() ->
 def test_nothing_elapsed_is_what_the_call_was_judged_by(grid: RoadNetwork) -> None:
     call = situation(grid, 65, (1, 1))
     one, two = (sent_candidate(call, routed(call, number)) for number in (0, 1))
-    worth = worth_of(call, one, two, gain=_MODEL, curve=_CURVE, corrected=False)
-    driving_s = one.drive_s + two.drive_s
+    worth = worth_of(call, one, two, responses=_MODEL, curve=_CURVE)
+    shared = together(grid, one.path, one.drive_s, two.path, two.drive_s)
     units = [
         UnitProgress(
             "ready" if number else "under_way",
@@ -149,7 +150,7 @@ def test_nothing_elapsed_is_what_the_call_was_judged_by(grid: RoadNetwork) -> No
     ]
     found = reassess(
         *units, before_s=0.0, curve=_CURVE, cost_lives=0.0,
-        together=1.0 - float(worth.features.unshared_s) / driving_s,
+        together=shared,
     )  # fmt: skip
     assert found.saves == pytest.approx(worth.survival_gain, rel=1e-9)
     assert found.second_first == pytest.approx(worth.second_first, rel=1e-9)

@@ -64,14 +64,14 @@ def test_names_of_version_0_1_stay() -> None:
 def test_the_first_decision() -> None:
     city = ideal.harbour_city()
     situation = city.call(node=700, at=AT)
-    decision = ideal.decide(situation, model=city.model, gain=city.gain)
+    decision = ideal.decide(situation, model=city.model, responses=city.responses)
     assert isinstance(decision, ideal.Decision)
     assert decision.gap is not None
     assert isinstance(decision.worth, ideal.Worth)
     assert isinstance(situation.incident, ideal.Incident)
     assert city.depots[decision.primary.station].name in decision.reason
     assert "Optimistic gap" in str(decision.explain())
-    again = ideal.decide(city.call(node=700, at=AT), model=city.model, gain=city.gain)
+    again = ideal.decide(city.call(node=700, at=AT), model=city.model, responses=city.responses)
     assert again.score_s == decision.score_s
     ways = decision.to_frame()
     assert ways["gain_s"].max() == decision.worth.gain_s == decision.score_s

@@ -16,10 +16,8 @@ from ideal_dispatch.dispatch.policy_tables import USUAL
 from ideal_dispatch.forecast import Model
 from ideal_dispatch.replay.drive import World
 from ideal_dispatch.replay.experiment import Experiment
-from ideal_dispatch.replay.fitting import Training, model_folder
-from ideal_dispatch.replay.past import PastDays, collect_trips
+from ideal_dispatch.replay.fitting import Training, collect_trips, model_folder
 from ideal_dispatch.replay.study import ALL
-from ideal_dispatch.traffic.quote_log import QuoteLog
 
 
 def write_city_model(experiment_file: Path, folder: Path, shipped: Path = HARBOUR_MODEL) -> None:
@@ -28,10 +26,8 @@ def write_city_model(experiment_file: Path, folder: Path, shipped: Path = HARBOU
     experiment = replace(experiment, policies={"ideal": {"kind": "ideal"}})  # no other model
     ground, world, days = experiment.ground(), World.EXPERIENCED, experiment.learning_days
     place = folder / world
-    place.mkdir(parents=True, exist_ok=True)
     trips = collect_trips(experiment, ground, world, days, place / "trips.trips")
-    past = PastDays(trips, QuoteLog(ground.network.checksum, {}, ()), world)
-    Training(experiment, ground, past, days, place / ALL, {}).train()
+    Training(experiment, ground, trips, world, days, place / ALL, {}).train()
     Model.load(model_folder(place / ALL, USUAL)).save(shipped)
 
 

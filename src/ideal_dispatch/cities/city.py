@@ -145,7 +145,7 @@ class City:
         return None if self.model_folder is None else Model.load(self.model_folder)
 
     @cached_property
-    def gain(self) -> ResponseModel | None:
+    def responses(self) -> ResponseModel | None:
         """How much times vary: the response times that were fitted beside the model."""
         file = None if self.model_folder is None else self.model_folder / RESPONSE_TIMES
         return load_responses(file, self.model) if file is not None and file.exists() else None

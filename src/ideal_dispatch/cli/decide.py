@@ -85,8 +85,7 @@ class PolicyOptions:
     curve: str | None = None
     cost: float | None = None
     fleet_file: Path | None = None
-    drift_folder: Path | None = None
-    gain_file: Path | None = None
+    responses_file: Path | None = None
 
     def made(self, parts: "FittedParts") -> "Policy":
         """The policy, fitted."""
@@ -131,15 +130,13 @@ class PolicyOptions:
         """What policies are fitted with; response times are the model's own unless given."""
         from ideal_dispatch.dispatch.policy_tables import FittedParts
         from ideal_dispatch.dispatch.worth import load_responses
-        from ideal_dispatch.forecast.drift import DriftModel
 
-        spread = city.gain
-        if self.gain_file is not None:
-            spread = load_responses(self.gain_file, city.model)
-        corrected = None if self.drift_folder is None else DriftModel.load(self.drift_folder)
-        return FittedParts(city.model, spread, corrected, priced=self._priced(city, spread))
+        times = city.responses
+        if self.responses_file is not None:
+            times = load_responses(self.responses_file, city.model)
+        return FittedParts(city.model, times, priced=self._priced(city, times))
 
-    def _priced(self, city: "City", gain: "ResponseModel | None") -> "Threshold | None":
+    def _priced(self, city: "City", responses: "ResponseModel | None") -> "Threshold | None":
         """The threshold by the fleet of a file, where one is given."""
         if self.fleet_file is None:
             return None
@@ -153,7 +150,12 @@ class PolicyOptions:
                 raise InputError("there is no [fleet] table; see docs/service.md")
             table = built(FleetTable, tables["fleet"], "fleet")
             return priced_threshold(
-                table, city.network, city.depots, model=city.model, gain=gain, folder=folder
+                table,
+                city.network,
+                city.depots,
+                model=city.model,
+                responses=responses,
+                folder=folder,
             )
 
 
@@ -196,7 +198,7 @@ def decide(
       --primary DEPOT  The depot or unit whose ambulance was already sent; the quickest by default.
       --closed EDGES  Roads that are closed: numbers of edges, as in 12,13, or a .geojson of lines
           along them or polygons around them; may be repeated.
-      --policy NAME  The rule that decides: ideal (ours), paper-ideal, router, router-dual, region,
+      --policy NAME  The rule that decides: ideal (ours), paper, router, router-dual, region,
           interval, …, or a class of your own as module:Name.
       --threshold SECONDS  Send a second ambulance if it is worth more seconds than this; or write
           always.
@@ -210,9 +212,9 @@ def decide(
       --trace  Show every step, what it gave and how long it took.
 
     For specialists:
-      --drift FOLDER  What a replay has learned about a router's errors.
-      --gain FILE  How much times vary: response_times.json, fitted on a unit log by `ideal races`.
-          By default the one beside the model, else published spreads.
+      --responses FILE  How much times vary: response_times.json, fitted on a unit log by `ideal
+          races` or on trips by `ideal train`. By default the one beside the model, else published
+          spreads.
       --trace-gap  Show every step of the paper's Algorithm 2 on this call: the gap, the decrease
           W_k, the second path. The decision stays as it is.
 
@@ -258,7 +260,7 @@ def decide(
         situation = call.situation(city, anywhere, steps)
         progress("searching other roads")
         made = decided(situation, policy=policy, rng=np.random.default_rng(seed))
-        times = parts.gain if isinstance(parts.gain, ResponseModel) else ResponseModel.published()
+        times = ResponseModel.published() if parts.responses is None else parts.responses
         answer = Answer.of(made, getattr(policy, "threshold", None), situation.reasons, times)
         searched = _searched(made, seed) if trace_gap else None
     if json:
@@ -276,7 +278,7 @@ def _searched(made: "Decision", seed: int) -> "tuple[DcaStep, ...]":
     if made.outlook is None:
         raise InputError(
             f"--trace-gap: policy {made.policy} makes no scenario set; choose --policy ideal or "
-            "paper-ideal"
+            "paper"
         )
     rng = np.random.default_rng(seed)
     steps = situation_steps(made.about, made.outlook, made.primary, rng)

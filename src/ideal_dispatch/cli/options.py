@@ -105,7 +105,7 @@ def check_file(
     """Refuse, before the work, a file that cannot or must not be written.
 
     What is there stays unless ``--force`` is given, and ``inputs`` always do. Commands
-    that continue earlier work (replay, train --resume, traffic record) say so themselves.
+    that continue earlier work (replay, train --resume) say so themselves.
     """
     check_target(target, option)
     _check(option, target, [target], force, inputs)

@@ -1,10 +1,9 @@
-"""``ideal traffic``: simulated, synthetic and recorded traffic."""
+"""``ideal traffic``: simulated and synthetic traffic."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ideal_dispatch.cities import held_out_dates
-from ideal_dispatch.cli import traffic_record
 from ideal_dispatch.cli.help import CommandLine
 from ideal_dispatch.cli.options import check_clock, check_file, read_day, read_network
 from ideal_dispatch.cli.terminal import bars, out, print_facts, print_table, say, stages, warn
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
     from ideal_dispatch.traffic.recording import RecordedTraffic
     from ideal_dispatch.traffic.sumo.day_plan import DayPlan
 
-app = CommandLine("Make, record and look at traffic: how long each road takes, minute by minute.")
+app = CommandLine("Make and look at traffic: how long each road takes, minute by minute.")
 
 
 @app.command()
@@ -154,9 +153,6 @@ def info(file: Path, network_file: Path | None = None, all_: bool = False) -> No
 
     recording = RecordedTraffic.load(file, read_network(network_file))
     _show(recording, file, frozenset() if all_ else held_out_dates(recording, file))
-
-
-app.command()(traffic_record.record)
 
 
 def _periods(text: str) -> tuple[tuple[int, int], ...]:

@@ -412,16 +412,13 @@ def _arrivals(
 
     def candidate(one: "Assignment") -> Candidate:
         drive_s = situation.expected_s(one.station, one.path)
-        return Candidate("", one, drivable_s(situation.network, one.path, drive_s), *[math.nan] * 2)
+        return Candidate("", one, drivable_s(situation.network, one.path, drive_s))
 
     first = candidate(decision.primary)
     if decision.second is None:
         station = decision.primary.station
         return (arrival_of(situation, station, first.drive_s, responses, first=True), None), None
-    worth = worth_of(
-        situation, first, candidate(decision.second), gain=responses, curve=curve, corrected=False
-    )
-    assert worth.arrivals is not None  # they are by responses
+    worth = worth_of(situation, first, candidate(decision.second), responses=responses, curve=curve)
     return worth.arrivals, worth
 
 

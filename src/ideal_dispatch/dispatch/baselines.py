@@ -9,8 +9,10 @@ import numpy as np
 from ideal_dispatch.dispatch.candidate import primary_of, routed, sent_candidate
 from ideal_dispatch.dispatch.decision import Decision, Pair, by_score
 from ideal_dispatch.dispatch.situation import Situation
-from ideal_dispatch.dispatch.threshold import ALWAYS, AT_ZERO, Threshold
+from ideal_dispatch.dispatch.threshold import ALWAYS, AT_ZERO, ConstantThreshold, Threshold
 from ideal_dispatch.errors import InputError
+
+_HALF = ConstantThreshold(0.5)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +88,11 @@ class IntervalPolicy:
             quote = situation.quote(primary)
             slow_s = _known(quote.pessimistic_s, quote.duration_s)
         else:
-            sent = sent_candidate(situation, first)
-            slow_s = sent.drive_s + _known(sent.above_s, 0.0)
+            slow_s = sent_candidate(situation, first).drive_s
+            own = situation.stations[primary].quote
+            if own is not None:  # its range, scaled to the way that the unit was sent
+                wider_s = own.pessimistic_s - own.duration_s
+                slow_s *= 1.0 + _known(wider_s / max(own.duration_s, 1.0), 0.0)
         quick_s = {
             number: _known(situation.quote(number).optimistic_s, situation.quote(number).duration_s)
             for number in situation.others(primary)
@@ -98,6 +103,24 @@ class IntervalPolicy:
         return by_score(
             self.name, situation, (first, second), score_s, self.threshold, "overlap of ranges"
         )
+
+
+@dataclass(frozen=True, slots=True)
+class RandomTrigger:
+    """A second from the depot with the next shortest quote, by chance.
+
+    The score is uniform in 0 … 1: a threshold of 0.75 sends one in four.
+    """
+
+    role: ClassVar[str] = "control"
+    name: str = "random"
+    threshold: Threshold = _HALF
+
+    def decide(self, situation: Situation, rng: np.random.Generator) -> Decision:
+        return by_score(
+            self.name, situation, router_pair(situation), float(rng.random()), self.threshold,
+            "drawn", unit="",
+        )  # fmt: skip
 
 
 def router_pair(situation: Situation) -> Pair:

@@ -1,6 +1,5 @@
 """Ambulances that could go: from which station, on which path, and when they are expected."""
 
-import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -30,17 +29,11 @@ _BOUNDS = TimeBounds()
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """An assignment with the seconds of its drive and how wide the router's range is.
-
-    ``source`` says in words where the path comes from. ``above_s`` is pessimistic
-    minus quoted and ``below_s`` quoted minus optimistic time, NaN where not known.
-    """
+    """An assignment with the seconds of its drive; ``source`` says where its path comes from."""
 
     source: str
     assignment: Assignment
     drive_s: float
-    above_s: float
-    below_s: float
 
     @property
     def path(self) -> Path:
@@ -74,47 +67,18 @@ def drivable_s(network: RoadNetwork, path: Path, seconds: float) -> float:
 
 
 def quoted(
-    network: RoadNetwork,
-    source: str,
-    assignment: Assignment,
-    quote: RouteQuote,
-    edge_drift_s: FloatArray | None,
+    network: RoadNetwork, source: str, assignment: Assignment, quote: RouteQuote
 ) -> Candidate:
-    """A candidate on a quoted path, corrected by the learned drift of its edges if one is given."""
-    drift_s = 0.0 if edge_drift_s is None else quote.path.time_s(edge_drift_s)
-    drive_s = drivable_s(network, quote.path, quote.duration_s + drift_s)
-    above_s = quote.pessimistic_s - quote.duration_s
-    return Candidate(source, assignment, drive_s, above_s, quote.duration_s - quote.optimistic_s)
-
-
-def unquoted(source: str, assignment: Assignment, seconds: float, quote: RouteQuote) -> Candidate:
-    """A candidate on another path than the quote's, whose range is scaled to its seconds."""
-    scale = seconds / max(quote.duration_s, 1.0)
-    above_s = scale * (quote.pessimistic_s - quote.duration_s)
-    below_s = scale * (quote.duration_s - quote.optimistic_s)
-    return Candidate(source, assignment, seconds, above_s, below_s)
+    """A candidate on a quoted path."""
+    return Candidate(source, assignment, drivable_s(network, quote.path, quote.duration_s))
 
 
 def sent_candidate(
-    situation: Situation,
-    sent: Assignment,
-    edge_drift_s: FloatArray | None = None,
-    nominal_s: FloatArray | None = None,
+    situation: Situation, sent: Assignment, nominal_s: FloatArray | None = None
 ) -> Candidate:
-    """The ambulance that was already sent, expected by :meth:`Situation.expected_s`.
-
-    On another path than its depot's quote, the range of the quote is scaled to it.
-    """
-    quote = situation.stations[sent.station].quote
-    if quote is not None and quote.path == sent.path:
-        return quoted(situation.network, "sent", sent, quote, edge_drift_s)
+    """The ambulance that was already sent, expected by :meth:`Situation.expected_s`."""
     seconds = situation.expected_s(sent.station, sent.path, nominal_s)
-    if edge_drift_s is not None:
-        seconds += sent.path.time_s(edge_drift_s)
-    seconds = drivable_s(situation.network, sent.path, seconds)
-    if quote is None:
-        return Candidate("sent", sent, seconds, math.nan, math.nan)
-    return unquoted("sent", sent, seconds, quote)
+    return Candidate("sent", sent, drivable_s(situation.network, sent.path, seconds))
 
 
 def follows(situation: Situation, first: Assignment, second: Assignment) -> bool:
@@ -136,7 +100,6 @@ def second_candidates(
     routes: list[Candidate],
     gap_path: Path | None,
     outlook: Outlook | None,
-    edge_drift_s: FloatArray | None,
     kinds: tuple[SecondKind, ...],
     overlap_limit: float,
 ) -> list[Candidate]:
@@ -153,15 +116,14 @@ def second_candidates(
         other, quote = alternative(situation, station), situation.stations[station].alternative
         part = 1.0 if other is None else overlap(network, first.path, other.path)
         if other is not None and quote is not None and part <= overlap_limit:
-            found.append(quoted(network, "alternative", other, quote, edge_drift_s))
+            found.append(quoted(network, "alternative", other, quote))
     if "gap-path" in kinds and gap_path is not None and outlook is not None:
         follow = differing(network, gap_path, first.path)
         if follow and overlap(network, first.path, gap_path) <= overlap_limit:
             assignment = on_path(situation, station, gap_path, follow)
             starts = situation.stations
             if situation.router_times_s is not None:
-                drift_s = 0.0 if edge_drift_s is None else gap_path.time_s(edge_drift_s)
-                seconds = gap_path.time_s(situation.router_times_s) + drift_s
+                seconds = gap_path.time_s(situation.router_times_s)
             else:  # by the forecast, scaled so that it gives the first its own drive
                 nominal = outlook.scenarios.nominal_times
                 first_s = first.path.time_s(nominal)
@@ -169,6 +131,5 @@ def second_candidates(
                 scale = driving_s / first_s if first_s > 0.0 else 1.0
                 seconds = scale * gap_path.time_s(nominal)
             seconds = drivable_s(network, gap_path, starts[assignment.station].ahead_s + seconds)
-            quote = situation.quote(assignment.station)
-            found.append(unquoted("gap path", assignment, seconds, quote))
+            found.append(Candidate("gap path", assignment, seconds))
     return [one for one in found if not follows(situation, first.assignment, one.assignment)]

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import KW_ONLY, dataclass, field, fields, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
@@ -125,7 +125,7 @@ class Decision:
                 "depot": stations[one.candidate.assignment.station].depot.name,
                 "path_from": one.candidate.source,
                 "drive_s": one.candidate.drive_s,
-                "arrives_s": math.nan if one.arrivals is None else one.arrivals[1].expected_s,
+                "arrives_s": one.arrivals[1].expected_s,
                 "length_m": float(self.about.network.length_m[one.candidate.path.edges].sum()),
                 "gain_s": one.gain_s,
                 "mean_s": one.mean_s,
@@ -281,9 +281,7 @@ def log_details(decision: "Decision") -> Facts:
 
 
 def worth_facts(worth: "Worth") -> Facts:
-    """The worth of a second; with what came about, its features are rows to fit a gain on."""
-    names = [column.name for column in fields(worth.features)]
-    values = {name: float(getattr(worth.features, name)) for name in names}
+    """What a second is worth, as plain values."""
     return {
         "second": worth.candidate.source,
         "second_s": round(worth.candidate.drive_s, 3),
@@ -291,7 +289,7 @@ def worth_facts(worth: "Worth") -> Facts:
         "spread_s": round(worth.spread_s, 3),
         "times_from": worth.times_from,
         "spread_from": worth.spread_from,
-        **{name: None if math.isnan(v) else round(v, 3) for name, v in values.items()},
+        "mean_s": round(worth.mean_s, 3),
     }
 
 

@@ -5,7 +5,7 @@ As printed it is in :mod:`ideal_dispatch.dispatch.paper_ideal`.
 
 from dataclasses import dataclass, replace
 from functools import cache, partial
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -27,21 +27,15 @@ from ideal_dispatch.dispatch.survival import CURVES, USUAL_CURVE, SurvivalCurve
 from ideal_dispatch.dispatch.threshold import AT_ZERO, Threshold
 from ideal_dispatch.dispatch.worth import (
     LEAST_SOONER_S,
-    Gains,
     Worth,
     sooner_unit,
     worth_of,
 )
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.forecast import Model
-from ideal_dispatch.forecast.drift import DriftModel
 from ideal_dispatch.forecast.response_time import ResponseModel
 from ideal_dispatch.gap import OptimisticGap
 from ideal_dispatch.gap.optimistic_gap import Method
-
-DecideBy = Literal["gain", "gap", "both"]
-
-_SCORES = {"gain": "expected gain", "gap": "gap", "both": "lesser of expected gain and gap"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +43,7 @@ class Ideal:
     """Our form of IDEAL, the default.
 
     The primary is the ambulance that was already sent. Without one it is the one that
-    arrives first: by its quote, corrected by ``drift`` where it is given, and by ``gain``.
+    arrives first, by its quote and by ``responses``.
 
     The second is the candidate with the largest expected gain E[(T₁ − T₂)⁺]; where the
     threshold knows what each unit costs, the one that saves most lives beyond its cost. ``seconds``
@@ -58,16 +52,13 @@ class Ideal:
     ``overlap_limit`` of their metres are on the primary's path, and the second keeps to
     every part that differs from it. Where no other depot has a unit, all kinds count.
 
-    ``gain`` says how much times vary. Fitted on a unit log it makes arrivals of quotes: turnout,
-    and a drive whose mean is the quote. Without one, published spreads are taken. Fitted on
-    replays it knows drives alone, and the decision has no ``arrivals``.
+    ``responses`` says how much times vary: it makes arrivals of quotes, a turnout and a drive
+    whose mean is the quote. Without them, published spreads are taken.
 
-    ``decide_by`` says what must exceed the threshold: the expected "gain", the
-    certified "gap", or "both". The gap is searched within ``time_limit_s``
-    around the ``centre``. It is left out where neither the decision nor a kind
-    of second needs it and ``report_gap`` is false. A search that ran out of
-    time is reported as "open", and how far it came depends on the machine: for
-    a log that is the same byte for byte, use method "multistart" or no limit.
+    The gap is searched within ``time_limit_s`` around the ``centre``. It is left out where no
+    kind of second needs it and ``report_gap`` is false. A search that ran out of time is
+    reported as "open", and how far it came depends on the machine: for a log that is the same
+    byte for byte, use method "multistart" or no limit.
 
     Where a unit of another depot arrives more than ``sooner_s`` sooner than
     the ambulance that was sent, and probably enough, the decision names it as ``sooner``.
@@ -75,10 +66,8 @@ class Ideal:
 
     role: ClassVar[str] = "ideal"
     model: Model | None = None
-    gain: Gains | None = None
-    drift: DriftModel | None = None
+    responses: ResponseModel | None = None
     threshold: Threshold = AT_ZERO
-    decide_by: DecideBy = "gain"
     seconds: tuple[SecondKind, ...] = ALL_KINDS
     overlap_limit: float = 0.5
     centre: Centre = "router"
@@ -89,20 +78,14 @@ class Ideal:
     name: str = "ideal"
 
     def __post_init__(self) -> None:
-        if self.decide_by not in _SCORES:
-            raise InputError(f"decide_by {self.decide_by!r}: choose gain, gap or both")
         if not 0.0 <= self.overlap_limit <= 1.0:
             raise InputError(f"overlap_limit {self.overlap_limit}: a share of 0 to 1 is needed")
         if not self.sooner_s >= 0.0:
             raise InputError(f"sooner_s {self.sooner_s}: zero seconds or more are needed")
         if not self.seconds or set(self.seconds) - set(ALL_KINDS):
             raise InputError(f"seconds {list(self.seconds)}: choose of {', '.join(ALL_KINDS)}")
-        alone = self.decide_by == "gain" and set(self.seconds) != {"gap-path"}
-        if self.model is None and not alone:
-            raise InputError(
-                f"policy {self.name} needs a trained model; without one it can decide only by "
-                "gain, between seconds of other-depot and alternative"
-            )
+        if self.model is None and set(self.seconds) == {"gap-path"}:
+            raise InputError(f"policy {self.name} needs a trained model for seconds of gap-path")
 
     @property
     def curve(self) -> SurvivalCurve:
@@ -111,31 +94,31 @@ class Ideal:
         return own if isinstance(own, SurvivalCurve) else CURVES[USUAL_CURVE]
 
     def decide(self, situation: Situation, rng: np.random.Generator) -> Decision:
-        drift_s = None
-        if self.drift is not None:
-            drift_s = self.drift.edge_drift_s(situation.context, situation.network)
+        responses = ResponseModel.published() if self.responses is None else self.responses
         network, routes = situation.network, []
         for number in situation.available:
             route, quote = routed(situation, number), situation.quote(number)
-            routes.append(quoted(network, "other depot", route, quote, drift_s))
+            routes.append(quoted(network, "other depot", route, quote))
         if situation.sent is None:
-            first = min(routes, key=partial(self._expected_s, situation))
+            first = min(
+                routes,
+                key=lambda one: (
+                    arrival_of(situation, one.assignment.station, one.drive_s, responses).expected_s
+                ),
+            )
             outlook, gap = self._look(situation, first.assignment, rng)
         else:
             outlook, gap = self._look(situation, situation.sent, rng)
             nominal = None if outlook is None else outlook.scenarios.nominal_times
-            first = sent_candidate(situation, situation.sent, drift_s, nominal)
+            first = sent_candidate(situation, situation.sent, nominal)
         others = [one for one in routes if one.assignment.station != first.assignment.station]
         usable = any(not follows(situation, first.assignment, one.assignment) for one in others)
         kinds = self.seconds if usable else ALL_KINDS
         seconds = second_candidates(
-            situation, first, routes, None if gap is None else gap.secondary, outlook, drift_s,
-            kinds, self.overlap_limit,
+            situation, first, routes, None if gap is None else gap.secondary, outlook, kinds,
+            self.overlap_limit,
         )  # fmt: skip
-        worth = partial(
-            worth_of, situation, first,
-            gain=self._gains, curve=self.curve, corrected=drift_s is not None,
-        )  # fmt: skip
+        worth = partial(worth_of, situation, first, responses=responses, curve=self.curve)
         with situation.trace.step("expected gain") as facts:
             considered = tuple(map(worth, seconds))
             best = max(considered, key=partial(self._merit, situation, first), default=None)
@@ -145,16 +128,16 @@ class Ideal:
             known = {id(one.candidate): one for one in considered}
             others_worth = (known.get(id(one)) or worth(one) for one in others)
             sooner = sooner_unit(situation, station, others_worth, self.sooner_s)
-        gain_s, gap_s = best.gain_s if best else 0.0, gap.lower_s if gap else 0.0
-        score_s = {"gain": gain_s, "gap": gap_s, "both": min(gain_s, gap_s)}[self.decide_by]
-        arrivals: tuple[Arrival, Arrival | None] | None = best.arrivals if best else None
-        primary_s = best.primary_s if best else first.drive_s
-        if best is None and isinstance(self._gains, ResponseModel):
-            alone = arrival_of(situation, station, first.drive_s, self._gains, first=True)
+        arrivals: tuple[Arrival, Arrival | None]
+        if best is None:
+            alone = arrival_of(situation, station, first.drive_s, responses, first=True)
             arrivals, primary_s = (alone, None), situation.sent_ago_s + alone.expected_s
+        else:
+            arrivals, primary_s = best.arrivals, best.primary_s
+        second, score_s = (best.candidate.assignment, best.gain_s) if best else (None, 0.0)
         made = by_score(
-            self.name, situation, (first.assignment, best.candidate.assignment if best else None),
-            score_s, self.threshold, _SCORES[self.decide_by], primary_s=primary_s, worth=best,
+            self.name, situation, (first.assignment, second), score_s, self.threshold,
+            "expected gain", primary_s=primary_s, worth=best,
         )  # fmt: skip
         return replace(
             made, primary_by="policy", outlook=outlook, gap=gap, considered=considered,
@@ -169,23 +152,11 @@ class Ideal:
         cost = price(situation, (first.assignment, one.candidate.assignment), one.primary_s, one)
         return float(cost.per_s * one.gain_s - cost.lives), one.gain_s
 
-    @property
-    def _gains(self) -> Gains:
-        return ResponseModel.published() if self.gain is None else self.gain
-
-    def _expected_s(self, situation: Situation, one: Candidate) -> float:
-        """When it would arrive, or its corrected quote moved as replays showed."""
-        gains = self._gains
-        if isinstance(gains, ResponseModel):
-            station = one.assignment.station
-            return arrival_of(situation, station, one.drive_s, gains).expected_s
-        return one.drive_s + gains.correction_s(one.above_s, one.below_s)
-
     def _look(
         self, situation: Situation, primary: Assignment, rng: np.random.Generator
     ) -> tuple[Outlook | None, OptimisticGap | None]:
         """The scenario set of the call and the gap over it, where there is a need for them."""
-        wanted = self.report_gap or self.decide_by != "gain" or "gap-path" in self.seconds
+        wanted = self.report_gap or "gap-path" in self.seconds
         if self.model is None or not wanted:
             return None, None
         outlook = outlook_of(situation, self.model, path=primary.path, centre=self.centre)
@@ -197,7 +168,7 @@ def decide(
     situation: Situation,
     *,
     model: Model | None = None,
-    gain: Gains | None = None,
+    responses: ResponseModel | None = None,
     threshold: Threshold | float | None = None,
     policy: Policy | str | None = None,
     rng: np.random.Generator | None = None,
@@ -205,8 +176,8 @@ def decide(
     """Who goes to a call, and whether a second ambulance does.
 
     By ``policy`` as it is, or by the policy of that kind (ours unless told; docs/plugins.md
-    has how to name your own) with ``model``, the spread of ``gain`` and a ``threshold``: a
-    rule, or a number of seconds. Unless told, it is the seconds that save one life in a
+    has how to name your own) with ``model``, ``responses`` and a ``threshold``: a rule, or
+    a number of seconds. Unless told, it is the seconds that save one life in a
     thousand calls by the usual survival curve. ``rng`` is for policies that draw.
     """
     if policy is None or isinstance(policy, str):
@@ -215,9 +186,11 @@ def decide(
         table: dict[str, Any] = {"kind": "ideal" if policy is None else policy}
         if threshold is not None:
             table["threshold"] = threshold
-        policy = advising_policy(table, FittedParts(model, gain), "decide")
-    elif model is not None or gain is not None or threshold is not None:
-        raise InputError("decide: a policy has its own model, gain and threshold; give it alone")
+        policy = advising_policy(table, FittedParts(model, responses), "decide")
+    elif model is not None or responses is not None or threshold is not None:
+        raise InputError(
+            "decide: a policy has its own model, responses and threshold; give it alone"
+        )
     elif not isinstance(policy, Policy):
         raise InputError(f"decide: policy {policy!r}: give a kind, or an object with decide()")
     if getattr(policy, "model", None) is not None:

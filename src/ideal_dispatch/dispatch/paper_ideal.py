@@ -1,4 +1,4 @@
-"""IDEAL as printed, and the same without any uncertainty."""
+"""IDEAL as printed."""
 
 from dataclasses import dataclass, replace
 from typing import ClassVar
@@ -38,14 +38,13 @@ class PaperIdeal:
 
     role: ClassVar[str] = "paper"
     model_form: ClassVar[tuple[str, str]] = ("paper", "paper")
-    radius: ClassVar[float | None] = None
     model: Model
     threshold: Threshold = AT_ZERO
     prefix: int = PREFIX
     method: Method = "dca"
     time_limit_s: float | None = None
     form: str = ""
-    name: str = "paper-ideal"
+    name: str = "paper"
 
     def __post_init__(self) -> None:
         if whole_number(self.prefix, "prefix") < 0:
@@ -53,7 +52,7 @@ class PaperIdeal:
 
     def decide(self, situation: Situation, rng: np.random.Generator) -> Decision:
         primary = primary_of(situation)
-        outlook = outlook_of(situation, self.model, radius=self.radius)
+        outlook = outlook_of(situation, self.model)
         gap = situation_gap(situation, outlook, primary, rng, self.method, self.time_limit_s)
         second, score_s = None, 0.0
         if gap is not None:
@@ -64,14 +63,3 @@ class PaperIdeal:
             primary_s=primary.path.time_s(outlook.scenarios.nominal_times),
         )  # fmt: skip
         return replace(made, primary_by="model", outlook=outlook, gap=gap)
-
-
-@dataclass(frozen=True, slots=True)
-class NominalGap(PaperIdeal):
-    """The paper's policy with a radius of zero: the forecast's fastest path, and its lead."""
-
-    role: ClassVar[str] = "control"
-    model_form: ClassVar[tuple[str, str]] = ("practical", "calibrated")
-    radius: ClassVar[float | None] = 0.0
-    method: Method = "certified"
-    name: str = "nominal-gap"

@@ -2,15 +2,13 @@
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from inspect import signature
 from numbers import Real
 from typing import Any, Literal
 
-from ideal_dispatch.dispatch import baselines, controls, ideal, paper_ideal
-from ideal_dispatch.dispatch.candidate import ALL_KINDS, SecondKind
+from ideal_dispatch.dispatch import baselines, ideal, paper_ideal
 from ideal_dispatch.dispatch.decision import Policy
-from ideal_dispatch.dispatch.expected_gain import GainModel
 from ideal_dispatch.dispatch.survival import USUAL_CURVE, survival_curve
 from ideal_dispatch.dispatch.threshold import (
     ALWAYS,
@@ -20,10 +18,9 @@ from ideal_dispatch.dispatch.threshold import (
     ConstantThreshold,
     Threshold,
 )
-from ideal_dispatch.dispatch.worth import Gains
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.forecast import Model
-from ideal_dispatch.forecast.drift import DriftModel
+from ideal_dispatch.forecast.response_time import ResponseModel
 from ideal_dispatch.plugins import POLICIES, find_plugin, make_plugin, parameters
 from ideal_dispatch.toml_tables import built
 
@@ -38,27 +35,21 @@ Form = tuple[Trained, Radius]
 USUAL: Form = ("practical", "calibrated")
 """The form of the model that policies take where they choose none."""
 
-SecondKinds = tuple[SecondKind, ...]
-
 PRICED = "priced"
 """The word for the threshold of the fleet."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FittedParts:
-    """The trained model, how much gains vary, the drift of quotes, and what plug-ins learned.
+    """The trained model, how much response times vary, and what plug-ins learned.
 
-    ``models`` has other forms of the model, and ``gains`` the gains of policies that differ
-    from the usual: by the kinds of second they consider, and whether the drift corrects
-    their quotes. ``learned`` has the parts of plug-ins by their class. ``priced`` is the
-    threshold of the fleet, where one is known.
+    ``models`` has other forms of the model. ``learned`` has the parts of plug-ins by their
+    class. ``priced`` is the threshold of the fleet, where one is known.
     """
 
     model: Model | None = None
-    gain: Gains | None = None
-    drift: DriftModel | None = None
+    responses: ResponseModel | None = None
     models: Mapping[Form, Model] = field(default_factory=dict)
-    gains: Mapping[tuple[SecondKinds, bool], Gains] = field(default_factory=dict)
     learned: Mapping[type[Any], Any] = field(default_factory=dict)
     priced: Threshold | None = None
 
@@ -68,23 +59,16 @@ class NeededParts:
     """What the policies of some tables must be fitted with; names as in :class:`FittedParts`."""
 
     models: frozenset[Form]
-    gains: frozenset[tuple[SecondKinds, bool]]
-    drift: bool
+    responses: bool
     learned: tuple[type[Any], ...]
 
     def __bool__(self) -> bool:
-        return bool(self.models or self.gains or self.drift or self.learned)
-
-
-def in_order(kinds: SecondKinds) -> SecondKinds:
-    """The kinds in the one order by which gains are kept."""
-    return tuple(sorted(set(kinds)))
+        return bool(self.models or self.responses or self.learned)
 
 
 _PARTS = {
     "model": "a trained model",
-    "gain": "a gain fitted on replays or on a unit log",
-    "drift": "a fitted drift of quotes",
+    "responses": "response times fitted on trips or on a unit log",
 }
 """The parts of :class:`FittedParts` that a policy gets by naming them, and what they are."""
 
@@ -100,7 +84,7 @@ _RADIUS_WORDS = {
 
 KINDS: Mapping[str, type[Any]] = {
     signature(cls).parameters["name"].default: cls
-    for module in (baselines, paper_ideal, ideal, controls)
+    for module in (baselines, paper_ideal, ideal)
     for cls in vars(module).values()
     if isinstance(cls, type) and cls.__module__ == module.__name__ and hasattr(cls, "decide")
 }
@@ -134,8 +118,8 @@ def policies_from(tables: Mapping[str, Any], parts: FittedParts) -> tuple[Policy
     A table has a ``kind`` (see :func:`policy_class`), a ``threshold`` and the
     other arguments of that policy; a ``time_limit_s`` of "none" leaves the search
     its time. What was fitted comes from ``parts``, where the policy has an argument
-    of that name (``model``, ``gain``, ``drift``) or ``learns`` it. The keys of
-    :class:`_Choice` choose among the parts. Where ``parts`` has a single model and the
+    of that name (``model``, ``responses``) or ``learns`` it. ``trained`` and ``radius``
+    choose the form of the model. Where ``parts`` has a single model and the
     table does not choose, it is that one as it is.
     """
     return tuple(table.policy(parts) for table in _read(tables))
@@ -158,9 +142,8 @@ def needed_parts(tables: Mapping[str, Any]) -> NeededParts:
     """The parts that :func:`policies_from` will look for."""
     found = _read(tables)
     return NeededParts(
-        frozenset(one.choice.form for one in found if "model" in one.needs),
-        frozenset((one.seconds, one.choice.use_drift) for one in found if "gain" in one.needs),
-        any(one.choice.use_drift for one in found),
+        frozenset(one.form for one in found if "model" in one.needs),
+        any("responses" in one.needs for one in found),
         tuple(dict.fromkeys(part for one in found for part in one.learns.values())),
     )
 
@@ -169,7 +152,7 @@ def advising_policy(table: Mapping[str, Any], parts: FittedParts, where: str) ->
     """The policy of one table, for calls that come in: its name is its kind.
 
     Unless the table says otherwise it has the fleet's priced threshold where ``parts`` has
-    one, else the usual clinical one, and quotes are corrected by the drift where there is one.
+    one, else the usual clinical one.
     A policy of others keeps the default of its own threshold. ``where`` is how complaints
     name the table.
     """
@@ -178,8 +161,6 @@ def advising_policy(table: Mapping[str, Any], parts: FittedParts, where: str) ->
     needs = parameters(made_by)
     if "threshold" in needs and (needs["threshold"] or made_by in KINDS.values()):
         usual["threshold"] = {"cost": USUAL_COST} if parts.priced is None else PRICED
-    if "drift" in needs and parts.drift is not None:
-        usual["use_drift"] = True
     return _Table.read(str(kind), usual | dict(table), where).policy(parts)
 
 
@@ -220,32 +201,10 @@ def threshold_from(
 
 @dataclass(frozen=True, slots=True)
 class _Choice:
-    """Keys of a table that choose among the fitted parts.
-
-    ``trained`` and ``radius`` choose a form of the model, ``use_drift`` whether quotes are
-    corrected by the drift. Without ``use_gain`` spreads are as published; without
-    ``use_reversion`` quotes are not moved towards where the router has been lately.
-    """
+    """Keys of the table of a policy that takes a model: they choose its form."""
 
     trained: Trained
     radius: Radius
-    use_drift: bool
-    use_gain: bool = True
-    use_reversion: bool = True
-
-    @property
-    def form(self) -> Form:
-        return self.trained, self.radius
-
-
-_CHOOSES_OF = {
-    "trained": "model",
-    "radius": "model",
-    "use_drift": "drift",
-    "use_gain": "gain",
-    "use_reversion": "gain",
-}
-"""The part that each key of :class:`_Choice` is about: only a policy that takes it has the key."""
 
 
 def _read(tables: Mapping[str, Any]) -> list["_Table"]:
@@ -268,7 +227,7 @@ class _Table:
     needs: Mapping[str, bool]
     learns: Mapping[str, type[Any]]
     keys: Mapping[str, Any]
-    choice: _Choice
+    form: Form
     own_form: bool
 
     @classmethod
@@ -291,23 +250,13 @@ class _Table:
         # an argument of the class is never one of our keys
         asked = {
             key: keys.pop(key)
-            for key, part in _CHOOSES_OF.items()
-            if key in keys and part in needs and key not in needs
+            for key in ("trained", "radius")
+            if key in keys and "model" in needs and key not in needs
         }
-        trained, radius = getattr(made_by, "model_form", USUAL)
-        usual = {"trained": trained, "radius": radius, "use_drift": needs.get("drift", False)}
-        return cls(
-            name, str(kind), where, made_by, needs, learns, keys,
-            built(_Choice, usual | asked, where), "trained" in asked or "radius" in asked,
-        )  # fmt: skip
-
-    @property
-    def seconds(self) -> SecondKinds:
-        """The kinds of second that it considers, as far as its table tells; all, else."""
-        asked = self.keys.get("seconds")
-        listed: Any = [asked] if isinstance(asked, str) else asked
-        known = isinstance(listed, list | tuple) and set(listed) <= set(ALL_KINDS)
-        return in_order(tuple(listed) if known else ALL_KINDS)  # nonsense is refused later
+        usual = dict(zip(("trained", "radius"), getattr(made_by, "model_form", USUAL), strict=True))
+        choice = built(_Choice, usual | asked, where)
+        form = choice.trained, choice.radius
+        return cls(name, str(kind), where, made_by, needs, learns, keys, form, bool(asked))
 
     @property
     def fitted(self) -> set[str]:
@@ -337,15 +286,10 @@ class _Table:
 
     def _parts(self, parts: FittedParts) -> dict[str, Any]:
         """What the class names of the fitted parts."""
-        choice, form = self.choice, self.choice.form
-        alone = not self.own_form and not parts.models
-        gain = parts.gains.get((self.seconds, choice.use_drift), parts.gain)
-        if isinstance(gain, GainModel) and not choice.use_reversion:
-            gain = replace(gain, reversion=(0.0, 0.0))
+        form, alone = self.form, not self.own_form and not parts.models
         found = {
             "model": parts.model if alone or form == USUAL else parts.models.get(form),
-            "gain": gain if choice.use_gain else None,
-            "drift": parts.drift if choice.use_drift else None,
+            "responses": parts.responses,
             **{name: parts.learned.get(part) for name, part in self.learns.items()},
         }
         if hasattr(self.made_by, "model_form"):

@@ -33,12 +33,11 @@ def outlook_of(
     *,
     path: Path | None = None,
     centre: Centre = "forecast",
-    radius: float | None = None,
 ) -> Outlook:
     """The travel times that are plausible at the call.
 
-    Around the router's edge times, "router", where it tells them; a ``radius``
-    given here replaces the model's. No scenario leaves the model's bounds.
+    They lie around the forecast, or around the edge times of a "router" that states them. No
+    scenario leaves the model's bounds.
     """
     with situation.trace.step("forecast") as facts:
         forecast = model.forecast(situation.context, situation.network, path)
@@ -48,8 +47,8 @@ def outlook_of(
         anchored = centre == "router" and times is not None
         if anchored and times is not None:
             embeddings = recentred(embeddings, forecast.bounds.held(times))
-        scenarios = ScenarioSet(embeddings, forecast.radius if radius is None else radius)
-        if anchored or radius is not None:  # the forecast's own radius leaves no bound
+        scenarios = ScenarioSet(embeddings, forecast.radius)
+        if anchored:  # the forecast's own radius leaves no bound
             most = forecast.bounds.greatest_radius(scenarios.nominal_times)
             scenarios = replace(scenarios, radius=min(scenarios.radius, most))
         outlook = Outlook(scenarios, forecast, "router" if anchored else "forecast")

@@ -9,7 +9,6 @@ import numpy as np
 from ideal_dispatch.dispatch.price import UNCALIBRATED, UnitPrices
 from ideal_dispatch.dispatch.priced_threshold import PricedThreshold
 from ideal_dispatch.dispatch.survival import USUAL_CURVE, survival_curve
-from ideal_dispatch.dispatch.worth import Gains
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.fleet.inputs.places import cells_by_junctions
 from ideal_dispatch.fleet.table import HOURS, FleetTable
@@ -28,15 +27,14 @@ def priced_threshold(
     depots: Sequence[Depot],
     *,
     model: Model | None = None,
-    gain: Gains | None = None,
+    responses: ResponseModel | None = None,
     folder: Path = Path(),
 ) -> PricedThreshold:
     """The rule that a second must save more lives than its absence costs the others.
 
     Calls come from where junctions are: nothing else is known of the people. Drives take the
-    times of the ``model`` in an average context, or free flow without one. Responses are those
-    that ``gain`` was fitted on, where it is of responses, else as published. Files of the table
-    lie in ``folder``.
+    times of the ``model`` in an average context, or free flow without one. ``responses`` are as
+    published where not given. Files of the table lie in ``folder``.
     """
     homes = [depot for depot in depots if not depot.on_road]
     names = [depot.name for depot in homes]
@@ -56,7 +54,7 @@ def priced_threshold(
     if not np.isfinite(drive_s).all():
         cut_off = names[int((~np.isfinite(drive_s)).sum(axis=1).argmax())]
         raise InputError(f"[fleet] depot {cut_off}: no way leads to parts of the city; move it")
-    responses = gain if isinstance(gain, ResponseModel) else ResponseModel.published()
+    responses = ResponseModel.published() if responses is None else responses
     by_hour = np.array(table.by_hour or np.ones(HOURS))
     # one curve for what a second saves and for its price: both count from the call
     curve = survival_curve(table.curve or USUAL_CURVE, before_drive_s=table.delay_s)

@@ -18,12 +18,12 @@ from ideal_dispatch.network.time_bounds import TimeBounds
 from ideal_dispatch.pages import render
 
 MANIFEST, CARD = "manifest.json", "card.md"
-GAIN, RESPONSE_TIMES = "gain.json", "response_times.json"
+RESPONSE_TIMES = "response_times.json"
 """What a model directory has to read beside the weights.
 
-The last two say how much gains vary, where a replay or a unit log has shown it with this model.
+The last one says how much times vary about this model, where trips or a unit log have shown it.
 """
-FILES = (MANIFEST, CARD, GAIN, RESPONSE_TIMES)
+FILES = (MANIFEST, CARD, RESPONSE_TIMES)
 _KIND = FileKind("ideal-dispatch model", 2, "model", "make one with `ideal train`", oldest=2)
 
 
@@ -48,8 +48,7 @@ def save(model: Model, folder: str | os.PathLike[str]) -> None:
     }
     text = json.dumps(manifest, indent=2, ensure_ascii=False, sort_keys=True, allow_nan=False)
     place.mkdir(parents=True, exist_ok=True)
-    for fitted in (GAIN, RESPONSE_TIMES):
-        (place / fitted).unlink(missing_ok=True)
+    (place / RESPONSE_TIMES).unlink(missing_ok=True)
     write_file(place / weights, tensors)
     write_file(place / CARD, model_card(model))
     write_file(place / MANIFEST, f"{text}\n")
@@ -63,7 +62,7 @@ def model_card(model: Model) -> str:
     details = model.details
     parts = {name: details.get(name, {}) for name in ("data", "radius", "shape")}
     return render(
-        "drift_card.md" if details.get("purpose") == "drift" else "card.md",
+        "card.md",
         model=model,
         details=details,
         bounds=model.bounds,

@@ -1,4 +1,4 @@
-"""Response times fitted on a unit log, by likelihood.
+"""Response times fitted on a unit log, else on trips, by likelihood.
 
 The responses of one incident are independent once the incident's shared part Z is known;
 Z is normal and is integrated out by Gauss–Hermite quadrature. A unit that was recalled
@@ -8,22 +8,26 @@ station, hour and kind are drawn to one, by as much as their own variation in th
 says. A few responses surprise, and have a wide spread of their own: one forgotten
 button must not widen every forecast. The spreads are fitted last, on units that were
 sent together where there are enough: a unit alone at a call may have come upon it, one
-that was sent later may know the way, and the question is always about two at once.
+that was sent later may know the way, and the question is always about two at once. Trips are drives
+without a turnout: what they say of the spread of drives is learned in the same way.
 """
 
 import math
 from dataclasses import dataclass, replace
-from typing import Protocol
+from datetime import date
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 import torch
 
-from ideal_dispatch.arrays import BoolArray, FloatArray
+from ideal_dispatch.arrays import BoolArray, FloatArray, IntArray
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.forecast.response_time import Effects, ResponseModel
-from ideal_dispatch.learning.training import one_thread
+from ideal_dispatch.learning.splits import local_days
+from ideal_dispatch.learning.training import TrainedModel, one_thread
 from ideal_dispatch.records.responses import Responses
+from ideal_dispatch.records.trips import RESPONSE, TARGETS, Trips
 
 LEAST_ROWS = 50
 _LEAST_ON_ROAD = 20
@@ -100,6 +104,97 @@ def fit_responses(
         rows=int(used.size),
         drive=drive,
     )
+
+
+def responses_of(model: TrainedModel) -> ResponseModel:
+    """How much drives vary about a trained model, by the trips that it did not learn from.
+
+    As published where they are too few.
+    """
+    unseen = np.concatenate([model.split.validation, model.split.test])
+    drive_s = model.predicted_s - model.trip_constant_s
+    if (drive_s[unseen] > 0.0).sum() < LEAST_ROWS:
+        return ResponseModel.published()
+    return fit_trips(model.data.trips, drive_s, unseen, drive=model.checksum)
+
+
+def fit_trips(
+    trips: Trips, drive_s: npt.ArrayLike, rows: npt.NDArray[np.int64], *, drive: str = ""
+) -> ResponseModel:
+    """How much drives vary about ``drive_s``, the model's seconds for each trip.
+
+    Of the numbered ``rows`` alone is learned: give trips that the model has not seen. The
+    shared part is what trips of one call have in common, units that were sent to one place
+    within a minute; where such calls are few, what trips of one quarter of an hour have in
+    common. Turnout stays as published, unless times were taken from the dispatch.
+    """
+    path = np.asarray(drive_s, np.float64)
+    if path.shape != (len(trips),):
+        raise InputError(f"response times: {path.size} drives for {len(trips)} trips")
+    used = rows[path[rows] > 0.0]
+    if used.size < LEAST_ROWS:
+        raise InputError(
+            f"response times: {used.size} usable trips; at least {LEAST_ROWS} are needed"
+        )
+    assert trips.target is not None
+    assert trips.at is not None
+    whole = trips.target[used] == TARGETS.index(RESPONSE)
+    at, destination = trips.at[used], trips.destination[used]
+    calls, several = _calls_of(at, destination)
+    if several.sum() < _LEAST_SEVERAL:
+        calls, several = _same_quarter(at), np.zeros(used.size, np.bool_)
+    hours = np.where(whole, trips.contexts[used, trips.encoding.columns.index("hour")], np.nan)
+    names, level = np.unique(np.nan_to_num(hours, nan=-1.0).astype(int), return_inverse=True)
+    nothing = torch.zeros(used.size, dtype=torch.int64)
+    log = _Log(
+        incident=torch.tensor(calls),
+        path_s=torch.tensor(path[used]),
+        # a drive alone: as of a unit on the road whose turnout, a second, is known
+        turnout_s=torch.tensor(np.where(whole, np.nan, 1.0)),
+        response_s=torch.tensor(trips.observed_s[used] + ~whole),
+        arrived=torch.ones(used.size, dtype=torch.bool),
+        on_road=torch.tensor(~whole),
+        several=torch.tensor(several),
+        levels=(nothing, torch.from_numpy(level.reshape(-1)), nothing),
+        names=(("",), tuple("" if name < 0 else str(name) for name in names), ("",)),
+    )
+    usual = ResponseModel.published()
+    with one_thread():
+        found, factors = _fit(_Placed(log, usual.road_turnout_s), usual)
+    turnout = Effects(found.pop("turnout_s"), found.pop("turnout_spread"), **factors)
+    known = not np.isnat(at).any()
+    numbers: dict[str, Any] = found
+    return replace(
+        usual,
+        turnout=turnout if whole.any() else usual.turnout,
+        **numbers,
+        source=f"{used.size:,} trips" + ("" if whole.any() else ", turnout as published"),
+        until=str(date.fromordinal(int(local_days(trips)[used].max()))) if known else "",
+        rows=int(used.size),
+        drive=drive,
+    )
+
+
+def _calls_of(
+    at: npt.NDArray[np.datetime64], destination: IntArray
+) -> tuple[npt.NDArray[np.int64], BoolArray]:
+    """The call of every trip, and whether it has several: to one place within a minute."""
+    order = np.lexsort((at, destination))
+    near = (destination[order][1:] == destination[order][:-1]) & (
+        np.diff(at[order]) <= np.timedelta64(60, "s")
+    )
+    calls, several = np.zeros(at.size, np.int64), np.zeros(at.size, np.bool_)
+    calls[order[1:]] = np.cumsum(~near)
+    several[order[1:][near]] = several[order[:-1][near]] = True
+    return calls, several
+
+
+def _same_quarter(at: npt.NDArray[np.datetime64]) -> npt.NDArray[np.int64]:
+    """A number for every quarter of an hour; a trip whose time is not known is alone."""
+    quarter = at.astype("M8[s]").astype(np.int64) // 900
+    unknown = np.isnat(at)
+    quarter[unknown] = -1 - np.arange(int(unknown.sum()))
+    return np.unique(quarter, return_inverse=True)[1].reshape(-1)
 
 
 def _not_yet_s(responses: Responses) -> FloatArray:

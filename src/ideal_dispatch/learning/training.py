@@ -22,6 +22,7 @@ from ideal_dispatch.errors import InputError
 from ideal_dispatch.files import write_csv, write_file
 from ideal_dispatch.forecast import model_directory
 from ideal_dispatch.forecast.model import Model
+from ideal_dispatch.forecast.response_time import ResponseModel
 from ideal_dispatch.learning.baselines import fit_baselines
 from ideal_dispatch.learning.checkpoint import (
     checkpoint_name,
@@ -140,6 +141,13 @@ class TrainedModel(Model):
         return replace(self.model, weights=weights, radius_rule=fitted.rule, details=details)
 
     @cached_property
+    def responses(self) -> ResponseModel:
+        """How much times vary about the model, by the trips that it did not learn from."""
+        from ideal_dispatch.learning.response_fitting import responses_of
+
+        return responses_of(self)
+
+    @cached_property
     def report(self) -> "TrainingReport":
         """The scores beside simpler predictors, which learn from the same trips on first use."""
         from ideal_dispatch.learning.report.training_report import TrainingReport
@@ -148,7 +156,7 @@ class TrainedModel(Model):
         return TrainingReport.of(self, fit_baselines(self.data.network, *parts))
 
     def save(self, folder: str | os.PathLike[str], watch: Watch = _ignore) -> None:
-        """Write the model directory of ``ideal train``: model, card, report and its numbers.
+        """Write the folder of ``ideal train``: model, response times, card, report, its numbers.
 
         Checkpoints of the training are removed from ``folder``.
         """
@@ -167,6 +175,8 @@ class TrainedModel(Model):
         write_file(place / NUMBERS, f"{numbers}\n")
         # the model last: where its manifest is, its report is
         replace(self.model, details={**self.details, "scores": facts["scores"]}).save(place)
+        if self.responses.rows:
+            self.responses.save(place / model_directory.RESPONSE_TIMES)
         remove_checkpoints(place)
 
 

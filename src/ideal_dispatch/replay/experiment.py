@@ -120,14 +120,11 @@ class Past:
     """What an agency would have collected on the training days.
 
     ``trips_per_day`` records of an ambulance's whole travel time, of which
-    ``own_share`` left from the nearest depot; and a log of quotes to ``places``
-    nodes from every depot, each ``every_s``.
+    ``own_share`` left from the nearest depot.
     """
 
     trips_per_day: int = 500
     own_share: float = 0.85
-    places: int = 30
-    every_s: float = 300.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,8 +142,8 @@ class Live(Checked):
     is in ``key_file``; ``segment`` and ``ranges`` are those of
     :class:`~ideal_dispatch.traffic.google_routes.GoogleParams`, ranges at the call alone.
     ``calls`` are drawn, or all of the calls' file taken, one each ``every_s``. A network of
-    your own needs ``time_zone`` and ``country``. ``model``, ``gain`` and ``drift`` are fitted
-    parts, where they are not those of a transfer.
+    your own needs ``time_zone`` and ``country``. ``model`` and ``responses`` are
+    fitted parts, where they are not those of a transfer.
     """
 
     kind: str = ""
@@ -160,8 +157,7 @@ class Live(Checked):
     time_zone: str = ""
     country: str = ""
     model: str = ""
-    gain: str = ""
-    drift: str = ""
+    responses: str = ""
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -273,7 +269,7 @@ class Experiment:
             with complaints_about(self.path):
                 priced = priced_threshold(
                     self.fleet, ground.network, ground.depots, model=parts.model,
-                    gain=parts.gain, folder=self.folder,
+                    responses=parts.responses, folder=self.folder,
                 )  # fmt: skip
             parts = replace(parts, priced=priced)
         return policies_from(self.policies, parts)

@@ -7,6 +7,7 @@ really took, nobody can tell live.
 
 import os
 import shutil
+import time
 import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
@@ -20,14 +21,14 @@ from typing import Any
 
 import numpy as np
 
+from ideal_dispatch.context.weather import utc_now
 from ideal_dispatch.dispatch.policy_tables import FittedParts
 from ideal_dispatch.dispatch.situation import Incident
-from ideal_dispatch.dispatch.worth import load_gain
+from ideal_dispatch.dispatch.worth import load_responses
 from ideal_dispatch.errors import IdealError, InputError, PluginError
 from ideal_dispatch.experiment.engine import locked
 from ideal_dispatch.files import write_file
 from ideal_dispatch.forecast import Model
-from ideal_dispatch.forecast.drift import DriftModel
 from ideal_dispatch.network import RoadNetwork
 from ideal_dispatch.outside_service import BudgetError, KeptBudget
 from ideal_dispatch.replay.drive import Drive, World, driving
@@ -41,7 +42,6 @@ from ideal_dispatch.replay.simulation import DecidedCall, Replay
 from ideal_dispatch.replay.study import LEFT_OUT, take_up, transferred_parts, write_start
 from ideal_dispatch.toml_tables import complaints_about
 from ideal_dispatch.traffic.present_traffic import PresentTraffic
-from ideal_dispatch.traffic.quote_recorder import Clock
 from ideal_dispatch.traffic.routers import ROUTERS, connect_router, load_router, read_key
 from ideal_dispatch.traffic.source import RouteQuote, TrafficSource
 
@@ -54,8 +54,14 @@ _THREADS = 64  # of questions to the router
 _UNPLANNED = datetime.fromtimestamp(0, UTC)  # a call's own moment is when it is made
 
 
-class LiveClock(Clock):
-    """The machine's clock, for one who waits for answers too."""
+class LiveClock:
+    """The machine's clock."""
+
+    def now(self) -> datetime:
+        return utc_now()
+
+    def sleep(self, seconds: float) -> None:
+        time.sleep(seconds)
 
     def wait(self, answers: Collection[Future[Any]], until: datetime | None) -> None:
         """Wait for an answer, or until a moment, whichever comes first."""
@@ -145,8 +151,7 @@ def _parts(experiment: Experiment, network: RoadNetwork) -> FittedParts:
         model.check(network)
     return FittedParts(
         model,
-        load_gain(folder / live.gain, model) if live.gain else None,
-        DriftModel.load(folder / live.drift) if live.drift else None,
+        load_responses(folder / live.responses, model) if live.responses else None,
     )
 
 
@@ -168,7 +173,7 @@ def _calls(
 
 
 def _sources(
-    experiment: Experiment, ground: PresentGround, budget: KeptBudget, clock: Clock
+    experiment: Experiment, ground: PresentGround, budget: KeptBudget, clock: LiveClock
 ) -> list[TrafficSource]:
     """The router that is asked at the call, and where it is another one, that on the way."""
     live, folder, zone = experiment.live, experiment.folder, ground.calendar.time_zone

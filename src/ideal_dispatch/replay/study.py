@@ -17,17 +17,18 @@ from ideal_dispatch.dispatch.policy_tables import FittedParts, needed_parts
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.experiment.engine import LOCK, locked
 from ideal_dispatch.files import write_file
+from ideal_dispatch.records import Trips
 from ideal_dispatch.replay.drive import World
 from ideal_dispatch.replay.experiment import EXPERIMENT, Experiment, Ground, Live
 from ideal_dispatch.replay.fitting import (
     ByDay,
     check_training,
+    collect_trips,
     fit_parts,
     load_parts,
     missing_parts,
 )
 from ideal_dispatch.replay.incidents import RecordedCalls
-from ideal_dispatch.replay.past import PastDays, collect_past
 from ideal_dispatch.replay.radii import radii_file, write_radii
 from ideal_dispatch.toml_tables import complaints_about
 
@@ -170,17 +171,21 @@ class _Stage:
             write_radii(self.folder / TEST, self.ground.traffic(experiment), policies)
 
     @cached_property
-    def _past(self) -> PastDays:
-        """Trips and quotes of all training days."""
-        return collect_past(self.experiment, self.ground, self.world, self.folder, self._begin)
+    def _trips(self) -> Trips:
+        """The trips of all training days."""
+        self._begin("trips of the past")
+        days, file = self.experiment.learning_days, self.folder / "trips.trips"
+        return collect_trips(self.experiment, self.ground, self.world, days, file)
 
     def _policies(self, days: list[int], name: str) -> tuple[Policy, ...]:
         """All policies, fitted on the numbered days where they learn something."""
         parts, experiment = FittedParts(), self.experiment
         if needed_parts(experiment.policies):
-            past = self._past
+            trips = self._trips
             how = self._begin(f"learning from {len(days)} days ({name})")
-            parts = fit_parts(experiment, self.ground, past, days, self.folder / name, **how)
+            parts = fit_parts(
+                experiment, self.ground, trips, self.world, days, self.folder / name, **how
+            )
         return experiment.policies_with(parts, self.ground)
 
     def _replay(self, policies: tuple[Policy, ...], days: range, name: str) -> None:

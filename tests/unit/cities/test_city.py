@@ -128,14 +128,19 @@ def test_a_city_of_ones_own_files(harbour: City, tmp_path: Path) -> None:
     (tmp_path / "depots.csv").write_text("\n".join(["name,lon,lat", *rows]))
     files = (tmp_path / "town.network", tmp_path / "depots.csv")
     bare = City.from_files(*files, time_zone="Asia/Hong_Kong", country="HK")
-    assert (bare.name, bare.depots, bare.model, bare.gain) == ("town", harbour.depots, None, None)
+    assert (bare.name, bare.depots, bare.model, bare.responses) == (
+        "town",
+        harbour.depots,
+        None,
+        None,
+    )
     with pytest.raises(InputError, match="town: no travel times"):
         bare.call(node=700)
     assert harbour.model_folder is not None
     own = City.from_files(
         *files, time_zone="Asia/Hong_Kong", country="HK", model=harbour.model_folder
     )
-    assert own.gain is not None
+    assert own.responses is not None
     ours, theirs = (city.call(node=700, at=AT) for city in (own, harbour))
     assert ours.region is None
     assert [s.quote and s.quote.duration_s for s in ours.stations] == [

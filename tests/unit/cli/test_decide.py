@@ -20,12 +20,10 @@ from ideal_dispatch.errors import FileFormatError, IdealError, InputError, Polic
 from ideal_dispatch.forecast.response_time import Effects, ResponseModel
 from tests.unit.cli.test_network_command import ideal
 from tests.unit.dispatch.worlds import (
-    GAIN,
     bounded_model,
     count_searches,
     depots,
     moment,
-    random_drift,
     random_model,
     situation,
     world,
@@ -44,8 +42,6 @@ def town(grid: RoadNetwork, tmp_path_factory: pytest.TempPathFactory) -> Path:
     rows = [f"{one.name},{grid.lon[one.node]},{grid.lat[one.node]}" for one in depots(3)]
     (folder / "depots.csv").write_text("\n".join(["name,lon,lat", *rows, ""]))
     random_model(grid).save(folder / "model")
-    random_drift(grid).save(folder / "drift")
-    GAIN.save(folder / "gain.json")
     return folder
 
 
@@ -72,10 +68,10 @@ def _said(capsys: pytest.CaptureFixture[str], **options: Any) -> dict[str, Any]:
 def test_the_answer_for_programs_is_that_of_the_policy(
     told: dict[str, Any], town: Path, grid: RoadNetwork, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    more: dict[str, Any] = {"drift_folder": town / "drift", "cost": 0.001}
+    more: dict[str, Any] = {"cost": 0.001}
     said = _said(capsys, **told, **more, depot=["D0=1", "D2 = 0"])
     call, rule = situation(grid, 65, (1, 2, 0)), threshold_from({"cost": 0.001})
-    policy = Ideal(random_model(grid), None, random_drift(grid), rule, time_limit_s=None)
+    policy = Ideal(random_model(grid), None, rule, time_limit_s=None)
     made = policy.decide(call, None)  # type: ignore[arg-type]
     own = Answer.of(made, rule, call.reasons, ResponseModel.published()).to_dict()
     assert {name: said[name] for name in said if name != "why"} == {
@@ -159,7 +155,7 @@ def test_a_primary_that_was_sent_and_who_would_be_sooner(
 ) -> None:
     log = tmp_path / "response_times.json"
     ResponseModel(Effects(20.0, 0.1), drive_spread=0.05, slack_s=5.0).save(log)
-    told |= {"node": 14, "primary": "D1", "depot": ["D1=0"], "gain_file": log}
+    told |= {"node": 14, "primary": "D1", "depot": ["D1=0"], "responses_file": log}
     said = _said(capsys, **told)
     assert (said["primary"]["depot"], said["primary"]["chosen_by"]) == ("D1", "cad")
     sooner = said["sooner_unit"]
@@ -170,7 +166,7 @@ def test_a_primary_that_was_sent_and_who_would_be_sooner(
     assert _said(capsys, **told | {"primary": None})["sooner_unit"] is None
 
 
-@pytest.mark.parametrize("policy", ["region", "router", "router-dual", "interval", "paper-ideal"])
+@pytest.mark.parametrize("policy", ["region", "router", "router-dual", "interval", "paper"])
 def test_other_policies(
     told: dict[str, Any], policy: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -180,7 +176,7 @@ def test_other_policies(
         ):
             decide(**told, policy=policy)
         return
-    if policy != "paper-ideal":
+    if policy != "paper":
         told["model_folder"] = None
     said = _said(capsys, **told, policy=policy)
     assert (said["decision"] == "send_second") >= (policy == "router-dual")
@@ -280,18 +276,17 @@ def test_the_embedded_city_takes_another_model_and_other_response_times(
     asked = {"model_folder": tmp_path / "model", "seed": 4}
     published = _said(capsys, **asked)
     assert published["degraded"][-1]["code"] == "published_spreads"
-    GAIN.save(tmp_path / "model" / "gain.json")
-    assert _said(capsys, **asked) == published, "a gain of replays says nothing here"
     quick = ResponseModel(Effects(5.0, 0.1), source="a log of ours", rows=100)
     quick.save(tmp_path / "model" / "response_times.json")
     own = _said(capsys, **asked)
     assert own["primary"]["arrival"]["turnout_s"] < 10.0
     assert "published_spreads" not in {one["code"] for one in own["degraded"]}
     ResponseModel.published().save(tmp_path / "given.json")
-    given = _said(capsys, **asked, gain_file=tmp_path / "given.json")
+    given = _said(capsys, **asked, responses_file=tmp_path / "given.json")
     assert given == published, "times that are given go before those beside the model"
+    (tmp_path / "gain.json").write_text('{"kind": "ideal-dispatch expected gain", "version": 1}')
     with pytest.raises(FileFormatError, match=r"gain\.json.*ideal races"):
-        decide(**asked, gain_file=town / "gain.json")
+        decide(**asked, responses_file=tmp_path / "gain.json")
 
 
 def test_the_embedded_city_with_other_depots_and_another_clock(tmp_path: Path) -> None:
@@ -343,9 +338,7 @@ def test_the_embedded_city_with_other_depots_and_another_clock(tmp_path: Path) -
             {"model_folder": None, "traffic_file": None, "policy": "router", **HERE},
             "no travel times: give",
         ),
-        ({"drift_folder": "model"}, "forecasts travel times, not the drift of quotes"),
-        ({"gain_file": "town.network"}, "town.network: "),
-        ({"gain_file": "gain.json"}, "gain.json: a gain fitted on replays"),
+        ({"responses_file": "town.network"}, "town.network: "),
         ({"trace_gap": True, "policy": "router"}, "^--trace-gap: policy router makes no scenario"),
         (
             {"trace_gap": True, "depot": ["D0=1", "D1=0", "D2=0"]},
@@ -356,9 +349,8 @@ def test_the_embedded_city_with_other_depots_and_another_clock(tmp_path: Path) -
 def test_what_can_go_wrong(
     told: dict[str, Any], town: Path, changes: dict[str, Any], message: str
 ) -> None:
-    for name in ("drift_folder", "gain_file"):
-        if name in changes:
-            changes = changes | {name: town / changes[name]}
+    if file := changes.get("responses_file"):
+        changes = changes | {"responses_file": town / file}
     with pytest.raises(IdealError, match=message):
         decide(**told | changes)
 
@@ -385,7 +377,7 @@ def test_a_trace_tells_every_step(
     assert sum(one["seconds"] for one in decision["steps"]) <= decision["seconds"]
 
 
-@pytest.mark.parametrize("policy", ["ideal", "paper-ideal", "nominal-gap"])
+@pytest.mark.parametrize("policy", ["ideal", "paper"])
 def test_the_gap_is_searched_once(
     told: dict[str, Any],
     policy: str,
@@ -411,7 +403,7 @@ def test_a_trace_is_readable_in_eighty_columns(
     assert "  gap search" in text, "steps inside another are indented"
 
 
-@pytest.mark.parametrize("policy", ["ideal", "paper-ideal"])
+@pytest.mark.parametrize("policy", ["ideal", "paper"])
 def test_a_trace_of_algorithm_2(
     told: dict[str, Any], policy: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -422,7 +414,7 @@ def test_a_trace_of_algorithm_2(
     assert answer["primary"] == plain["primary"]
     assert answer["decision"] == plain["decision"]
     gap = answer["why"]["gap"]
-    if policy == "paper-ideal":
+    if policy == "paper":
         assert rows[-1]["gap_s"] == pytest.approx(gap["lower_s"], abs=1e-3), "the very search"
     else:
         assert rows[-1]["gap_s"] <= gap["upper_s"] + 1e-3
@@ -445,7 +437,7 @@ def test_a_trace_of_algorithm_2(
 def test_fruitless_restarts_of_algorithm_2_are_printed_as_two_rows(
     told: dict[str, Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    asked = told | {"policy": "paper-ideal", "seed": 3, "primary": "D2", "node": 99}
+    asked = told | {"policy": "paper", "seed": 3, "primary": "D2", "node": 99}
     rows = _said(capsys, **asked, trace_gap=True)["algorithm_2"]
     assert len(rows) == 51, "every metric that was drawn leads to the primary's path"
     assert all(row["f_s"] == 0.0 for row in rows)
@@ -485,7 +477,11 @@ def test_units_on_the_road(capsys: pytest.CaptureFixture[str]) -> None:
 def test_kinds_of_units(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     times = ResponseModel(Effects(60.0, 0.0, kind={"medic": 0.5}))
     times.save(tmp_path / "response_times.json")
-    asked = {"node": 700, "primary": "Kelp Point", "gain_file": tmp_path / "response_times.json"}
+    asked = {
+        "node": 700,
+        "primary": "Kelp Point",
+        "responses_file": tmp_path / "response_times.json",
+    }
     expected = []
     for kind in (None, ["Kelp Point=medic"]):
         said = _said(capsys, **asked, kind=kind, seed=4)

@@ -190,7 +190,7 @@ def test_what_is_told_without_the_packages_to_learn_with(tmp_path: Path) -> None
     program = (
         "story = Story(Path('x'), 7, scale, lambda *told: None)\n"
         "print(story.can_learn)\n"
-        "shipped = FittedParts(story.city.model, gain=story.city.gain)\n"
+        "shipped = FittedParts(story.city.model, responses=story.city.responses)\n"
         "print([policy.name for policy in policies_from(story.experiment.policies, shipped)])\n"
     )
     can_learn, policies = _without_training(program, tmp_path).splitlines()

@@ -78,9 +78,7 @@ def test_commands_come_in_the_order_of_their_use(commands: dict[str, Any]) -> No
 
 
 def test_what_is_there_is_overwritten_with_force_alone(commands: dict[str, Any]) -> None:
-    goes_on = {  # with their own work
-        "ideal demo", "ideal replay", "ideal fleet simulate", "ideal traffic record",
-    }  # fmt: skip
+    goes_on = {"ideal demo", "ideal replay", "ideal fleet simulate"}  # with their own work
     writing = {name for name, one in _params(commands) if "-o" in one.opts}
     assert {"ideal network build", "ideal report", "ideal audit export"} <= writing
     forced = {name for name, one in _params(commands) if "--force" in one.opts}

@@ -1,4 +1,4 @@
-"""``ideal traffic simulate | info | record``, as a person uses them."""
+"""``ideal traffic simulate | info``, as a person uses them."""
 
 import re
 import subprocess
@@ -14,19 +14,14 @@ from ideal_dispatch import Calendar, RoadNetwork
 from ideal_dispatch.cities import HARBOUR_STEM, harbour_city
 from ideal_dispatch.cli.traffic import app
 from ideal_dispatch.errors import IdealError
-from ideal_dispatch.traffic.quote_log import QuoteLog
 from ideal_dispatch.traffic.recording import RecordedTraffic, Stretch
 from ideal_dispatch.traffic.sumo.engine import sumo_version
-from tests.stand_in import serve
 from tests.unit.cli.test_network_command import ideal
 from tests.unit.traffic.small import START, recording
 from tests.unit.traffic.sumo.days import needs_sumo
-from tests.unit.traffic.valhalla_stand_in import ValhallaTown
 
 DEPOTS = "name,lon,lat\nWest,114.0,22.004\nEast,114.011,22.004\n"
-BEGIN = (START + timedelta(minutes=30)).isoformat()
 TOWN = ("--network", "town.network", "--time-zone", "Asia/Hong_Kong", "--country", "HK")
-WHERE = ("--network", "town.network", "--depots", "depots.csv", "--places", "5")
 
 
 @pytest.fixture(scope="module")
@@ -57,10 +52,6 @@ def said(*arguments: str) -> str:
     done = CliRunner().invoke(app, arguments, catch_exceptions=False)
     assert done.exit_code == 0, done.output
     return " ".join(done.output.split())
-
-
-def record(output: Path, *arguments: str) -> str:
-    return said("record", *WHERE, "-o", str(output), *arguments)
 
 
 # --- simulate and info --------------------------------------------------------------------
@@ -167,77 +158,9 @@ def test_interrupted_sumo_days_go_on(town: Path, tmp_path: Path) -> None:
     assert packed.read_bytes() == whole
 
 
-# --- record -------------------------------------------------------------------------------
-
-
-def test_a_recording_stands_in_for_a_router(grid: RoadNetwork, town: Path, tmp_path: Path) -> None:
-    path = tmp_path / "quotes.jsonl"
-    text = record(path, "--traffic", "town.traffic", "--start", BEGIN, "--count", "3")
-    assert text == "quotes.jsonl quoted 30 failed 0 were there 0 missed 0"
-    log = QuoteLog.load(path, grid)
-    assert len(log) == 30
-    assert np.isfinite([line.realised_s for line in log.lines]).all()
-    assert (log.start, log.every_s) == (datetime.fromisoformat(BEGIN), 300.0)
-    text = record(path, "--traffic", "town.traffic", "--count", "4")  # it knows when it began
-    assert text == "quotes.jsonl quoted 10 failed 0 were there 30 missed 0"
-    text = record(path, "--traffic", "town.traffic", "--count", "5", "--most", "42")
-    assert "quoted 2 failed 0 were there 40" in text
-    assert "warning: quote: 1 more would exceed the budget of 42 requests (42 sent)" in text
-
-
-def test_an_interrupted_log_goes_on(town: Path, tmp_path: Path) -> None:
-    path, whole = tmp_path / "q", tmp_path / "whole"
-    options = ["--traffic", "town.traffic", "--start", BEGIN, "--count", "2"]
-    record(whole, *options)
-    program = (
-        "import os, signal, sys;"
-        "signal.signal(signal.SIGINT, signal.default_int_handler);"
-        f"sys.argv = ['ideal', 'traffic', 'record', *{[*WHERE, '-o', str(path), *options]!r}];"
-        "from ideal_dispatch.cli.app import main;"
-        "from ideal_dispatch.traffic.recorded_router import RecordedRouter as Router;"
-        "quote, left = Router.quote, iter(range(7));"
-        "Router.quote = lambda *a: (next(left, None) is None "
-        "and os.kill(os.getpid(), signal.SIGINT)) or quote(*a);"
-        "main()"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", program], cwd=town, capture_output=True, text=True, check=False,
-        timeout=120,
-    )  # fmt: skip
-    assert (done.returncode, done.stderr) == (130, "interrupted\n")
-    assert len(QuoteLog.load(path)) == 7
-    with open(path, "ab") as file:
-        file.write(b'{"due"')
-    text = record(path, *options)
-    assert "warning: " in text
-    assert "its last line was interrupted and is dropped" in text
-    assert "quoted 13 failed 0 were there 7 missed 0" in text
-    assert path.read_bytes() == whole.read_bytes()
-
-
-def test_a_live_log_keeps_its_schedule_and_its_budget(
-    grid: RoadNetwork, town: Path, tmp_path: Path
-) -> None:
-    path = tmp_path / "q"
-    with serve(ValhallaTown(grid, 2 * grid.free_flow_times_s).answer) as server:
-        live = ("--valhalla", server.url, "--count", "1", "--every", "3600")
-        text = record(path, *live, "--most", "4")
-        assert "quoted 4 failed 0 were there 0 missed 0 requests, all runs 4" in text
-        assert "more would exceed the budget of 4 requests (4 sent); raise it to go on" in text
-        text = record(path, *live, "--most", "6")
-        assert "quoted 2 failed 0 were there 4 missed 0 requests, all runs 6" in text
-        text = record(path, "--valhalla", server.url, "--count", "1")
-        assert "quoted 4 failed 0 were there 6 missed 0 requests, all runs 10" in text
-        assert len(server.asked) == 10
-    log = QuoteLog.load(path, grid)
-    assert {line.due for line in log.lines} == {log.start}
-    assert log.every_s == 3600
-
-
 # --- what can go wrong ----------------------------------------------------------------------
 
 SIMULATE, INFO = ("simulate", "-o", "x"), ("info", "town.traffic")
-RECORD = ("record", "-o", "x", "--traffic", "town.traffic", *WHERE)
 
 
 @pytest.mark.parametrize(
@@ -258,23 +181,6 @@ RECORD = ("record", "-o", "x", "--traffic", "town.traffic", *WHERE)
         (("info", "none.traffic"), "none.traffic: no such file"),
         (("info", "depots.csv"), "depots.csv: not a traffic file; make one with"),
         (INFO, "town.traffic: recorded on another network"),
-        (("record", "-o", "x"), "no router given: name one of --traffic, --google-key, --"),
-        ((*RECORD, "--valhalla", "x"), "--traffic and --valhalla given: name one of"),
-        (("record", "-o", "x", "--google-key", "key.txt", "--segment", "odd", *WHERE),
-         "segment 'odd': choose static_ratio, stopover or own_query"),
-        (("record", "-o", "x", "--valhalla", "http://x", "--answers", "none", *WHERE),
-         "none: no such folder; create it first"),
-        (RECORD, "--traffic needs --start: a moment of the recording, with its zone"),
-        ((*RECORD, "--start", "noon"), "--start noon: write it as 2023-05-08T08:10+08:00"),
-        ((*RECORD, "--start", "2023-05-08T08:10"), "--start 2023-05-08T08:10: add the zone, as in"),
-        (("record", "-o", "x", "--traffic", "town.traffic", "--network", "town.network",
-          "--start", BEGIN), "--network needs --depots: whose ambulances"),
-        (("record", "-o", "x", "--google-key", "none", *WHERE), "none: no such file"),
-        (("record", "-o", "x", "--google-key", "key.txt", *WHERE), "the API key is empty"),
-        (("record", "-o", "x", "--valhalla", "ftp://x", *WHERE),
-         "--valhalla ftp://x: write it as http://127.0.0.1:8002"),
-        (("record", "-o", "depots.csv", "--traffic", "town.traffic", *WHERE),
-         "depots.csv: not a quote log; make one with"),
     ],
 )  # fmt: skip
 def test_bad_input_is_one_line(town: Path, arguments: tuple[str, ...], message: str) -> None:
@@ -296,7 +202,7 @@ def test_from_the_shell(town: Path) -> None:
     assert done.stdout.count("06:00–08:00") == 3
 
 
-@pytest.mark.parametrize("command", ["simulate", "info", "record"])
+@pytest.mark.parametrize("command", ["simulate", "info"])
 def test_help_has_examples(command: str) -> None:
     assert "Example" in said(command, "--help")
 

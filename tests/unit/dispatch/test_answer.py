@@ -26,7 +26,7 @@ from ideal_dispatch.dispatch.threshold import ALWAYS, ConstantThreshold
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.forecast.response_time import Effects, ResponseModel
 from tests.unit.dispatch.worlds import (
-    GAIN,
+    TIMES,
     bounded_model,
     depots,
     fleet_threshold,
@@ -52,7 +52,7 @@ class Nearest:
 
 def test_a_decision_carries_what_was_computed(grid: RoadNetwork) -> None:
     call = situation(grid, 65)
-    made = decide(call, model=random_model(grid), gain=GAIN, threshold=ConstantThreshold(0.0))
+    made = decide(call, model=random_model(grid), responses=TIMES, threshold=ConstantThreshold(0.0))
     assert made.situation is call
     assert made.second is not None
     assert made.worth is not None
@@ -77,7 +77,7 @@ def test_the_usual_threshold_is_a_life_in_a_thousand(grid: RoadNetwork) -> None:
 
 
 def test_a_policy_has_its_own_model(grid: RoadNetwork) -> None:
-    with pytest.raises(InputError, match="a policy has its own model, gain and threshold"):
+    with pytest.raises(InputError, match="a policy has its own model"):
         decide(situation(grid), policy=RouterDual(), threshold=ALWAYS)
 
 
@@ -124,10 +124,10 @@ def test_a_forecast_at_its_bound_is_no_advice(grid: RoadNetwork) -> None:
 
 def test_a_number_is_a_threshold_and_a_name_a_policy(grid: RoadNetwork) -> None:
     call = situation(grid, 65)
-    made = decide(call, gain=GAIN, model=random_model(grid), threshold=30.0)
+    made = decide(call, responses=TIMES, model=random_model(grid), threshold=30.0)
     assert (made.policy, made.threshold_s) == ("ideal", 30.0)
     number: Any = np.float32(30)
-    made = decide(call, gain=GAIN, model=random_model(grid), threshold=number, policy=None)
+    made = decide(call, responses=TIMES, model=random_model(grid), threshold=number, policy=None)
     assert (made.policy, made.threshold_s) == ("ideal", 30.0)
     made = decide(call, policy="interval", threshold=-5)
     assert (made.policy, made.threshold_s) == ("interval", -5.0)

@@ -13,7 +13,7 @@ from ideal_dispatch.dispatch.baselines import RouterDual, RouterPolicy
 from ideal_dispatch.dispatch.forecast_router import ForecastRouter
 from ideal_dispatch.dispatch.ideal import Ideal
 from tests.conftest import ROOT
-from tests.unit.dispatch.worlds import GAIN, bounded_model, depots, random_model, situation
+from tests.unit.dispatch.worlds import TIMES, bounded_model, depots, random_model, situation
 
 
 def codes(*reasons: str) -> list[str]:
@@ -76,7 +76,7 @@ def test_quotes_of_a_forecast_are_doubted_without_an_outlook(grid: RoadNetwork) 
     router = ForecastRouter(model, grid, live.context)
     own = observe(router, grid, live.incident, live.context, Readiness(depots(2)))
     rng = np.random.default_rng(0)
-    for policy in (RouterPolicy(), RouterDual(), Ideal(gain=GAIN, seconds=("other-depot",))):
+    for policy in (RouterPolicy(), RouterDual(), Ideal(responses=TIMES, seconds=("other-depot",))):
         made = policy.decide(own, rng)
         assert made.outlook is None
         assert (bounded(made) or ("", ""))[0] == "forecast_bounded"

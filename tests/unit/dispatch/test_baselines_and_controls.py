@@ -1,5 +1,7 @@
 import math
 from dataclasses import replace
+from itertools import product
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -8,22 +10,25 @@ from ideal_dispatch import RoadNetwork, optimistic_gap
 from ideal_dispatch.dispatch import Policy, Situation
 from ideal_dispatch.dispatch.baselines import (
     IntervalPolicy,
+    RandomTrigger,
     RegionPolicy,
     RouterDual,
     RouterPolicy,
 )
-from ideal_dispatch.dispatch.controls import (
-    ROUTER_FEATURES,
-    GapTriggeredOtherDepot,
-    QuoteDifferencePolicy,
-    RandomTrigger,
-    RouterAlternativePolicy,
-)
 from ideal_dispatch.dispatch.decision import log_details
+from ideal_dispatch.dispatch.ideal import Ideal
 from ideal_dispatch.dispatch.scenario_gap import outlook_of
 from ideal_dispatch.dispatch.threshold import ConstantThreshold
 from ideal_dispatch.errors import InputError
+from ideal_dispatch.network.time_bounds import TimeBounds
 from tests.unit.dispatch.worlds import random_model, situation
+from workshop.policies import (
+    ROUTER_FEATURES,
+    GapOtherDepot,
+    GapScored,
+    QuoteDifference,
+    RouterAlternative,
+)
 
 
 def rng(seed: int = 0) -> np.random.Generator:
@@ -92,7 +97,7 @@ def test_a_router_without_ranges_is_taken_at_its_word(three: Situation) -> None:
 
 
 def test_the_difference_of_quotes(three: Situation) -> None:
-    decided = QuoteDifferencePolicy(threshold=ConstantThreshold(-60.0)).decide(three, rng())
+    decided = QuoteDifference(threshold=ConstantThreshold(-60.0)).decide(three, rng())
     assert decided.score_s == -(299.0 - 250.0)
     assert decided.send_second
     logged = dict(zip(ROUTER_FEATURES, log_details(decided)["router_features"], strict=True))
@@ -111,7 +116,7 @@ def test_chance_sends_as_many_as_it_is_told(three: Situation) -> None:
 
 
 def test_the_routers_other_route(grid: RoadNetwork, three: Situation) -> None:
-    policy = RouterAlternativePolicy()
+    policy = RouterAlternative()
     promised = (300.0, 1.0, 1.0), (250.0, 1.0, 1.0), (299.0, 1.0, 1.0)
     decided = policy.decide(promising(three, *promised, alternative_s=270.0), rng())
     second, other = decided.second, three.stations[1].alternative
@@ -131,7 +136,7 @@ def test_the_routers_other_route(grid: RoadNetwork, three: Situation) -> None:
 
 def test_our_gap_may_trigger_the_other_depots_route(grid: RoadNetwork) -> None:
     call, model = situation(grid, 65, (1, 2, 1)), random_model(grid)
-    decided = GapTriggeredOtherDepot(model, time_limit_s=None).decide(call, rng())
+    decided = GapOtherDepot(model, time_limit_s=None).decide(call, rng())
     router = RouterDual().decide(call, rng())
     assert decided.second is not None
     assert router.second is not None
@@ -146,8 +151,26 @@ def test_our_gap_may_trigger_the_other_depots_route(grid: RoadNetwork) -> None:
 
 def test_who_is_alone_has_no_score(grid: RoadNetwork) -> None:
     call = situation(grid, 65, (0, 1))
-    policies: list[Policy] = [IntervalPolicy(), QuoteDifferencePolicy()]
+    policies: list[Policy] = [IntervalPolicy(), QuoteDifference()]
     for policy in policies:
         decided = policy.decide(call, rng())
         assert decided.second is None
         assert decided.score_s == 0.0
+
+
+@pytest.mark.parametrize("by", ["gap", "both"])
+def test_our_form_may_be_decided_by_its_gap(grid: RoadNetwork, by: Literal["gap", "both"]) -> None:
+    wide = TimeBounds(over_limit_kmh=2000.0)  # so that a radius of 1.5 is not held
+    lesser = set()
+    for node, radius in product(range(2, grid.num_nodes, 15), (0.01, 1.5)):
+        call = situation(grid, node)
+        model = replace(random_model(grid, radius=radius), bounds=wide)
+        made = GapScored(model, by=by, time_limit_s=None).decide(call, rng())
+        ours = Ideal(model, time_limit_s=None).decide(call, rng())
+        assert made.gap is not None
+        assert (made.primary, made.second) == (ours.primary, ours.second)
+        gap_s = made.gap.lower_s
+        assert made.score_s == (gap_s if by == "gap" else min(gap_s, ours.score_s))
+        assert f"{made.score_s:.4g} s" in made.reason
+        lesser.add(gap_s < ours.score_s)
+    assert lesser == {True, False}

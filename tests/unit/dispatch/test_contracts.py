@@ -6,20 +6,22 @@ from ideal_dispatch import RoadNetwork
 from ideal_dispatch.dispatch import Policy
 from ideal_dispatch.dispatch.baselines import (
     IntervalPolicy,
+    RandomTrigger,
     RegionPolicy,
     RouterDual,
     RouterPolicy,
 )
-from ideal_dispatch.dispatch.controls import (
-    GapTriggeredOtherDepot,
-    QuoteDifferencePolicy,
-    RandomTrigger,
-    RouterAlternativePolicy,
-)
 from ideal_dispatch.dispatch.ideal import Ideal
-from ideal_dispatch.dispatch.paper_ideal import NominalGap, PaperIdeal
+from ideal_dispatch.dispatch.paper_ideal import PaperIdeal
 from tests.contracts.policy import PolicyContract
-from tests.unit.dispatch.worlds import GAIN, fleet_threshold, random_drift, random_model
+from tests.unit.dispatch.worlds import TIMES, fleet_threshold, random_model
+from workshop.policies import (
+    GapOtherDepot,
+    GapScored,
+    NominalGap,
+    QuoteDifference,
+    RouterAlternative,
+)
 
 
 class TestRegion(PolicyContract):
@@ -49,7 +51,7 @@ class TestInterval(PolicyContract):
 class TestQuoteDifference(PolicyContract):
     @pytest.fixture
     def policy(self) -> Policy:
-        return QuoteDifferencePolicy()
+        return QuoteDifference()
 
 
 class TestRandomTrigger(PolicyContract):
@@ -61,13 +63,19 @@ class TestRandomTrigger(PolicyContract):
 class TestRouterAlternative(PolicyContract):
     @pytest.fixture
     def policy(self) -> Policy:
-        return RouterAlternativePolicy()
+        return RouterAlternative()
 
 
-class TestGapTriggeredOtherDepot(PolicyContract):
+class TestGapOtherDepot(PolicyContract):
     @pytest.fixture
     def policy(self, grid: RoadNetwork) -> Policy:
-        return GapTriggeredOtherDepot(random_model(grid), time_limit_s=None)
+        return GapOtherDepot(random_model(grid), time_limit_s=None)
+
+
+class TestGapScored(PolicyContract):
+    @pytest.fixture
+    def policy(self, grid: RoadNetwork) -> Policy:
+        return GapScored(random_model(grid), by="both", time_limit_s=None)
 
 
 class TestNominalGap(PolicyContract):
@@ -85,19 +93,19 @@ class TestPaperIdeal(PolicyContract):
 class TestIdeal(PolicyContract):
     @pytest.fixture
     def policy(self, grid: RoadNetwork) -> Policy:
-        return Ideal(random_model(grid), GAIN, random_drift(grid), time_limit_s=None)
+        return Ideal(random_model(grid), TIMES, time_limit_s=None)
 
 
 class TestIdealByTheForecastAlone(PolicyContract):
     @pytest.fixture
     def policy(self, grid: RoadNetwork) -> Policy:
-        return Ideal(random_model(grid), centre="forecast", decide_by="both", time_limit_s=None)
+        return Ideal(random_model(grid), centre="forecast", time_limit_s=None)
 
 
 class TestIdealWithoutModel(PolicyContract):
     @pytest.fixture
     def policy(self) -> Policy:
-        return Ideal(gain=GAIN, seconds=("other-depot", "alternative"))
+        return Ideal(responses=TIMES, seconds=("other-depot", "alternative"))
 
 
 class TestIdealByThePriceOfAUnit(PolicyContract):

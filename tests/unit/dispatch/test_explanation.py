@@ -24,7 +24,7 @@ def city_decisions() -> list[tuple[Situation, Decision]]:
     city = harbour_city()
     model = city.model
     assert model is not None
-    policy = Ideal(model, city.gain, method="multistart")
+    policy = Ideal(model, city.responses, method="multistart")
     at = datetime.fromisoformat("2023-05-08T08:10+08:00")
     context = Calendar(city.time_zone, city.country).context(at)
     router, made = ForecastRouter(model, city.network, context), []

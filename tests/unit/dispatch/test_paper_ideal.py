@@ -5,12 +5,13 @@ import pytest
 
 from ideal_dispatch import Model, RoadNetwork, optimistic_gap, pairwise_gap
 from ideal_dispatch.dispatch.decision import log_details
-from ideal_dispatch.dispatch.paper_ideal import NominalGap, PaperIdeal
+from ideal_dispatch.dispatch.paper_ideal import PaperIdeal
 from ideal_dispatch.dispatch.scenario_gap import situation_steps
 from ideal_dispatch.dispatch.survival import CURVES
 from ideal_dispatch.dispatch.threshold import CapacityCost, ClinicalThreshold
 from ideal_dispatch.errors import InputError
 from tests.unit.dispatch.worlds import random_model, situation
+from workshop.policies import NominalGap
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,6 @@
 import math
 import tomllib
-from dataclasses import dataclass, make_dataclass, replace
+from dataclasses import dataclass, make_dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -8,36 +8,33 @@ import pytest
 
 from ideal_dispatch import RoadNetwork
 from ideal_dispatch.dispatch import Decision, Situation
-from ideal_dispatch.dispatch.candidate import ALL_KINDS
 from ideal_dispatch.dispatch.ideal import Ideal
 from ideal_dispatch.dispatch.paper_ideal import PaperIdeal
 from ideal_dispatch.dispatch.policy_tables import (
     KINDS,
     FittedParts,
     check_policies,
-    in_order,
     needed_parts,
     policies_from,
     threshold_from,
 )
 from ideal_dispatch.dispatch.threshold import ALWAYS, ClinicalThreshold, ConstantThreshold
 from ideal_dispatch.errors import InputError
-from tests.unit.dispatch.worlds import GAIN, random_drift, random_model
+from tests.unit.dispatch.worlds import TIMES, random_model
 
 FILE = """
 [policies.by-territory]
 kind = "region"
 [policies.paper]
-kind = "paper-ideal"
+kind = "paper"
 prefix = 7
 threshold = 45
 [policies.ours]
 kind = "ideal"
-decide_by = "both"
+sooner_s = 45.0
 seconds = ["other-depot", "alternative"]
 overlap_limit = 0.3
 time_limit_s = "none"
-use_reversion = false
 [policies.ours.threshold]
 curve = "larsen-1993"
 cost = 0.02
@@ -46,7 +43,6 @@ bystander_cpr_s = 120
 [policies.dual]
 kind = "ideal"
 threshold = "always"
-use_drift = true
 radius = "paper"
 [policies.taught]
 kind = "tests.unit.dispatch.test_policy_tables:Taught"
@@ -75,21 +71,13 @@ class Taught:
         raise NotImplementedError
 
 
-GAIN_OF_DRIFT = replace(GAIN, reversion=(0.2, 0.3))
-GAIN_OF_BOTH = replace(GAIN, rows=77)
-
-
 @pytest.fixture(scope="module")
 def parts(grid: RoadNetwork) -> FittedParts:
     return FittedParts(
-        random_model(grid), GAIN, random_drift(grid),
+        random_model(grid), TIMES,
         models={
             form: random_model(grid)
             for form in (("practical", "paper"), ("paper", "paper"), ("paper", "calibrated"))
-        },
-        gains={
-            (("alternative", "other-depot"), False): GAIN_OF_BOTH,
-            (in_order(ALL_KINDS), True): GAIN_OF_DRIFT,
         },
         learned={Lesson: Lesson()},
     )  # fmt: skip
@@ -107,16 +95,15 @@ def test_policies_of_a_file(parts: FittedParts) -> None:
     assert isinstance(paper, PaperIdeal)
     assert (paper.prefix, paper.threshold) == (7, ConstantThreshold(45.0))
     assert isinstance(ours, Ideal)
-    assert (ours.decide_by, ours.overlap_limit, ours.time_limit_s) == ("both", 0.3, None)
+    assert (ours.sooner_s, ours.overlap_limit, ours.time_limit_s) == (45.0, 0.3, None)
     assert ours.seconds == ("other-depot", "alternative")
     assert ours.model is parts.model
-    assert (ours.drift, ours.gain) == (None, replace(GAIN_OF_BOTH, reversion=(0.0, 0.0)))
+    assert ours.responses is TIMES
     rule = ours.threshold
     assert isinstance(rule, ClinicalThreshold)
     assert (rule.curve.name, rule.curve.bystander_cpr_s) == ("larsen-1993", 120.0)
     assert (rule.cost.base, rule.cost.full_units) == (0.02, 6)
     assert dual.threshold is ALWAYS
-    assert (dual.drift, dual.gain) == (parts.drift, GAIN_OF_DRIFT)
     assert dual.model is parts.models["practical", "paper"]
     assert paper.model is parts.models["paper", "paper"]
 
@@ -137,7 +124,7 @@ def test_what_cannot_be_learned(learns: Any, monkeypatch: pytest.MonkeyPatch) ->
 @pytest.mark.parametrize("trained", ["practical", "paper"])
 @pytest.mark.parametrize("radius", ["calibrated", "paper"])
 def test_both_networks_and_both_radii(parts: FittedParts, trained: str, radius: str) -> None:
-    table = {"kind": "paper-ideal", "trained": trained, "radius": radius}
+    table = {"kind": "paper", "trained": trained, "radius": radius}
     (policy,) = policies_from({"x": table}, parts)
     usual = (trained, radius) == ("practical", "calibrated")
     wanted = parts.model if usual else parts.models[trained, radius]  # type: ignore[index]
@@ -147,26 +134,23 @@ def test_both_networks_and_both_radii(parts: FittedParts, trained: str, radius: 
 
 def test_a_single_model_is_taken_as_it_is(grid: RoadNetwork) -> None:
     alone = FittedParts(random_model(grid))
-    (policy,) = policies_from({"x": {"kind": "paper-ideal"}}, alone)
+    (policy,) = policies_from({"x": {"kind": "paper"}}, alone)
     assert isinstance(policy, PaperIdeal)
     assert policy.model is alone.model
-    with pytest.raises(InputError, match=r"\[policies.x\] paper-ideal needs a trained model"):
-        policies_from({"x": {"kind": "paper-ideal", "radius": "paper"}}, alone)
+    with pytest.raises(InputError, match=r"\[policies.x\] paper needs a trained model"):
+        policies_from({"x": {"kind": "paper", "radius": "paper"}}, alone)
 
 
 def test_what_must_be_fitted() -> None:
     asked = needed_parts(tomllib.loads(FILE)["policies"])
     assert asked.models == {("paper", "paper"), ("practical", "calibrated"), ("practical", "paper")}
-    assert asked.gains == {
-        (("alternative", "other-depot"), False), (in_order(ALL_KINDS), True),
-    }  # fmt: skip
-    assert (asked.drift, asked.learned) == (True, (Lesson,))
-    little = needed_parts({"a": {"kind": "nominal-gap"}, "b": {"kind": "router"}})
+    assert (asked.responses, asked.learned) == (True, (Lesson,))
+    little = needed_parts({"a": {"kind": "workshop.policies:NominalGap"}, "b": {"kind": "router"}})
     assert little.models == {("practical", "calibrated")}
-    assert (little.gains, little.drift, little.learned) == (frozenset(), False, ())
+    assert (little.responses, little.learned) == (False, ())
 
 
-@pytest.mark.parametrize("part", ["model", "gain", "drift"])
+@pytest.mark.parametrize("part", ["model", "responses"])
 def test_a_policy_that_takes_one_part_alone_needs_a_fit(
     part: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -188,15 +172,13 @@ def test_every_kind_can_be_made(parts: FittedParts) -> None:
         ("threshold = 3", "policies.x.kind None: choose one of"),
         ('kind = "ideal"\noverlap_limits = 0.5', "policies.x.overlap_limits is not known; did you"),
         ('kind = "region"\nthreshold = 3', "policies.x.threshold is not known"),
-        ('kind = "ideal"\ndecide_by = "luck"', "policies.x.decide_by 'luck': one of 'gain', 'gap'"),
         ('kind = "ideal"\nseconds = ["bus"]', "policies.x.seconds 'bus': one of"),
         ('kind = "ideal"\noverlap_limit = 2', "policies.x. overlap_limit 2.0: a share of 0 to 1"),
-        ('kind = "ideal"\nuse_gain = 1', "policies.x.use_gain 1: true or false is needed"),
         ('kind = "ideal"\nradius = "big"', "policies.x.radius 'big': one of 'calibrated', 'paper'"),
         ('kind = "ideal"\ntrained = "well"', "x.trained 'well': one of 'practical', 'paper'"),
         ('kind = "ideal"\nmodel = "m"', "policies.x.model is not known"),
         ('kind = "ideal"\ntime_limit_s = "long"', "time_limit_s 'long': a number is needed"),
-        ('kind = "paper-ideal"\nprefix = 2.5', "policies.x.prefix 2.5: a whole number is needed"),
+        ('kind = "paper"\nprefix = 2.5', "policies.x.prefix 2.5: a whole number is needed"),
         ('kind = "random"\nthreshold = "often"', "policies.x.threshold 'often': seconds"),
         ('kind = "random"\nthreshold = nan', "policies.x.threshold nan: seconds"),
         ('kind = "random"\nthreshold = true', "policies.x.threshold True: seconds"),
@@ -215,14 +197,13 @@ def test_tables_that_make_no_sense(parts: FittedParts, table: str, message: str)
 
 
 def test_parts_that_are_missing() -> None:
-    for kind in ("paper-ideal", "nominal-gap", "gap-other-depot"):
-        with pytest.raises(InputError, match=rf"\[policies.x\] {kind} needs a trained model"):
-            policies_from({"x": {"kind": kind}}, FittedParts())
+    with pytest.raises(InputError, match=r"\[policies.x\] paper needs a trained model"):
+        policies_from({"x": {"kind": "paper"}}, FittedParts())
     kind = "tests.unit.dispatch.test_policy_tables:Taught"
     with pytest.raises(InputError, match="Taught needs the lesson that a replay fits; none was"):
         policies_from({"x": {"kind": kind}}, FittedParts())
     with pytest.raises(InputError, match="policy x needs a trained model"):
-        policies_from({"x": {"kind": "ideal", "decide_by": "gap"}}, FittedParts())
+        policies_from({"x": {"kind": "ideal", "seconds": ["gap-path"]}}, FittedParts())
     table = {"kind": "ideal", "seconds": ["other-depot"]}
     assert policies_from({"x": table}, FittedParts())[0].name == "x"
     with pytest.raises(InputError, match=r"\[policies.x\] must be a table of keys, not 3"):

@@ -23,7 +23,7 @@ RESPONSES = ResponseModel.published()
 
 
 def decided(call: Situation, rule: Threshold) -> Decision:
-    policy = Ideal(gain=RESPONSES, seconds=("other-depot",), threshold=rule)
+    policy = Ideal(responses=RESPONSES, seconds=("other-depot",), threshold=rule)
     return policy.decide(call, np.random.default_rng(0))
 
 

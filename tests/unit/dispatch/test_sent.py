@@ -1,6 +1,5 @@
 """An ambulance that the agency has already sent is the primary of every policy."""
 
-import math
 from dataclasses import replace
 
 import numpy as np
@@ -8,6 +7,7 @@ import pytest
 
 from ideal_dispatch import Path, RoadNetwork
 from ideal_dispatch.dispatch import Assignment, Policy, Readiness, Situation, observe
+from ideal_dispatch.dispatch.arrival import arrival_of
 from ideal_dispatch.dispatch.baselines import (
     IntervalPolicy,
     RegionPolicy,
@@ -15,12 +15,11 @@ from ideal_dispatch.dispatch.baselines import (
     RouterPolicy,
 )
 from ideal_dispatch.dispatch.candidate import sent_candidate
-from ideal_dispatch.dispatch.controls import GapTriggeredOtherDepot, RouterAlternativePolicy
-from ideal_dispatch.dispatch.decision import log_details
 from ideal_dispatch.dispatch.ideal import Ideal
-from ideal_dispatch.dispatch.paper_ideal import NominalGap, PaperIdeal
+from ideal_dispatch.dispatch.paper_ideal import PaperIdeal
 from ideal_dispatch.errors import InputError
-from tests.unit.dispatch.worlds import GAIN, depots, random_drift, random_model, situation, world
+from tests.unit.dispatch.worlds import TIMES, depots, random_model, situation, world
+from workshop.policies import GapOtherDepot, GapScored, NominalGap, RouterAlternative
 
 NODE = 65
 
@@ -47,11 +46,10 @@ def call(grid: RoadNetwork) -> Situation:
 def test_every_policy_takes_it_as_the_primary(grid: RoadNetwork, call: Situation) -> None:
     model = random_model(grid)
     policies: list[Policy] = [
-        Ideal(model, GAIN, random_drift(grid), time_limit_s=None),
-        Ideal(model, time_limit_s=None),
-        Ideal(None, GAIN, report_gap=False),
+        Ideal(model, TIMES, time_limit_s=None),
+        Ideal(None, TIMES, report_gap=False),
         PaperIdeal(model), NominalGap(model), RegionPolicy(), RouterPolicy(), RouterDual(),
-        IntervalPolicy(), RouterAlternativePolicy(), GapTriggeredOtherDepot(model),
+        IntervalPolicy(), RouterAlternative(), GapOtherDepot(model), GapScored(model),
     ]  # fmt: skip
     slowest = max(call.available, key=lambda n: call.quote(n).duration_s)
     for given in (sent(call, slowest), sent(call, slowest, another_path(call, slowest))):
@@ -67,7 +65,6 @@ def test_a_quoted_path_is_expected_as_quoted(call: Situation) -> None:
         way = sent_candidate(sent(call, station), Assignment(station, call.quote(station).path))
         quote = call.quote(station)
         assert way.drive_s == quote.duration_s
-        assert way.above_s == quote.pessimistic_s - quote.duration_s
 
 
 def test_a_path_of_its_own_is_expected_by_the_routers_edge_times(call: Situation) -> None:
@@ -75,9 +72,6 @@ def test_a_path_of_its_own_is_expected_by_the_routers_edge_times(call: Situation
     assert call.router_times_s is not None
     way = sent_candidate(call, Assignment(0, path))
     assert way.drive_s == path.time_s(call.router_times_s)
-    quote = call.quote(0)
-    wider = way.drive_s / quote.duration_s
-    assert way.below_s == pytest.approx(wider * (quote.duration_s - quote.optimistic_s))
 
 
 def test_without_edge_times_the_forecast_is_scaled_to_the_quote(
@@ -86,23 +80,28 @@ def test_without_edge_times_the_forecast_is_scaled_to_the_quote(
     model = random_model(grid)
     path, quote = another_path(call, 0), call.quote(0)
     given = sent(replace(call, router_times_s=None), 0, path)
-    made = Ideal(model, GAIN, time_limit_s=None).decide(given, np.random.default_rng(0))
     nominal = model.forecast(call.context, grid, path).nominal_times
-    expected = path.time_s(nominal) * quote.duration_s / quote.path.time_s(nominal)
-    assert log_details(made)["primary_s"] == pytest.approx(expected, abs=1e-3)
-    bare = Ideal(None, GAIN, report_gap=False).decide(given, np.random.default_rng(0))
     free = grid.free_flow_times_s
-    expected = path.time_s(free) * quote.duration_s / quote.path.time_s(free)
-    assert log_details(bare)["primary_s"] == pytest.approx(expected, abs=1e-3)
+    for policy, times_s in (
+        (Ideal(model, TIMES, time_limit_s=None), nominal),
+        (Ideal(None, TIMES, report_gap=False), free),
+    ):
+        made = policy.decide(given, np.random.default_rng(0))
+        drive_s = path.time_s(times_s) * quote.duration_s / quote.path.time_s(times_s)
+        expected = arrival_of(given, 0, drive_s, TIMES, first=True)
+        assert made.arrivals is not None
+        assert made.arrivals[0].expected_s == pytest.approx(expected.expected_s)
 
 
-def test_the_drift_of_its_own_path_counts(grid: RoadNetwork, call: Situation) -> None:
-    drift, path = random_drift(grid), another_path(call, 0)
-    edge_drift_s = drift.edge_drift_s(call.context, grid)
+def test_the_range_of_its_path_is_that_of_the_quote_scaled(call: Situation) -> None:
+    policy, rng, path = IntervalPolicy(), np.random.default_rng(0), another_path(call, 0)
+    quote = call.quote(0)
+    least_s = min(call.quote(number).optimistic_s for number in (1, 2))
+    quoted_s = policy.decide(sent(call, 0), rng).score_s
+    assert quoted_s == pytest.approx(quote.pessimistic_s - least_s)
     assert call.router_times_s is not None
-    way = sent_candidate(call, Assignment(0, path), edge_drift_s)
-    expected = path.time_s(call.router_times_s) + path.time_s(edge_drift_s)
-    assert way.drive_s == pytest.approx(max(expected, 0.0))
+    slow_s = path.time_s(call.router_times_s) * quote.pessimistic_s / quote.duration_s
+    assert policy.decide(sent(call, 0, path), rng).score_s == pytest.approx(slow_s - least_s)
 
 
 def test_a_depot_whose_last_unit_was_sent_is_still_asked_about(grid: RoadNetwork) -> None:
@@ -116,7 +115,7 @@ def test_a_depot_whose_last_unit_was_sent_is_still_asked_about(grid: RoadNetwork
     assert call.available == (1,)
     assert call.free_units == 2
     assert call.second_stations(0) == (1,)
-    made = Ideal(None, GAIN, report_gap=False).decide(call, np.random.default_rng(0))
+    made = Ideal(None, TIMES, report_gap=False).decide(call, np.random.default_rng(0))
     assert made.second is not None
     assert made.second.station == 1
 
@@ -130,7 +129,7 @@ def test_units_of_its_depot_are_those_that_are_left(call: Situation) -> None:
 def test_nobody_else_is_free(grid: RoadNetwork, call: Situation) -> None:
     stations = tuple(replace(one, units=0) for one in call.stations)
     alone = replace(call, stations=stations, sent=Assignment(1, call.quote(1).path))
-    for policy in (Ideal(random_model(grid), GAIN), PaperIdeal(random_model(grid)), RouterDual()):
+    for policy in (Ideal(random_model(grid), TIMES), PaperIdeal(random_model(grid)), RouterDual()):
         made = policy.decide(alone, np.random.default_rng(0))
         assert made.second is None
         assert not made.send_second
@@ -147,9 +146,10 @@ def test_a_router_that_finds_no_way_for_it(call: Situation) -> None:
     )
     way = sent_candidate(given, Assignment(0, path))
     assert way.drive_s == path.time_s(call.network.free_flow_times_s)
-    assert math.isnan(way.above_s)
-    made = Ideal(None, GAIN, report_gap=False).decide(given, np.random.default_rng(0))
-    assert log_details(made)["first_above_s"] is None
+    made = IntervalPolicy().decide(given, np.random.default_rng(0))
+    assert made.second is not None
+    other = call.quote(made.second.station).optimistic_s
+    assert made.score_s == pytest.approx(way.drive_s - other)
 
 
 def test_a_path_that_cannot_be_its_own_is_refused(call: Situation) -> None:

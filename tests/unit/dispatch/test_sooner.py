@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy.stats import t as student
 
 from ideal_dispatch import RoadNetwork
 from ideal_dispatch.cities import (
@@ -15,25 +14,22 @@ from ideal_dispatch.cities import (
     harbour_traffic,
 )
 from ideal_dispatch.dispatch import Decision, Incident, Readiness, Situation, observe
-from ideal_dispatch.dispatch.candidate import SecondKind, routed
-from ideal_dispatch.dispatch.decision import log_details
-from ideal_dispatch.dispatch.expected_gain import GainModel, positive_probability
+from ideal_dispatch.dispatch.arrival import arrival_of
+from ideal_dispatch.dispatch.candidate import SecondKind, routed, sent_candidate
 from ideal_dispatch.dispatch.ideal import Ideal
 from ideal_dispatch.dispatch.worth import LEAST_SOONER_S, LEAST_SURE
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.replay.drive import World, drive
 from ideal_dispatch.traffic.replayed_traffic import ReplayedTraffic
 from tests.unit.dispatch.worlds import (
-    GAIN,
+    TIMES,
     depots,
     moment,
-    random_drift,
     random_model,
     situation,
     world,
 )
 
-NO_REVERSION = replace(GAIN, reversion=(0.0, 0.0))
 QUICK: tuple[SecondKind, ...] = ("other-depot", "alternative")
 
 
@@ -47,16 +43,8 @@ def sent_from(network: RoadNetwork, station: int, node: int = 14, units: Any = (
 
 
 def decided(call: Situation, **changes: Any) -> Decision:
-    policy = Ideal(**{"gain": GAIN, "seconds": QUICK, **changes})
+    policy = Ideal(**{"responses": TIMES, "seconds": QUICK, **changes})
     return policy.decide(call, np.random.default_rng(0))
-
-
-def test_the_probability_is_students() -> None:
-    for mean_s, spread_s in ((10.0, 4.0), (-3.0, 8.0), (0.0, 1.0), (200.0, 3.0)):
-        exact = student.cdf(mean_s / spread_s, GainModel.degrees)
-        assert positive_probability(mean_s, spread_s) == pytest.approx(exact)
-    assert positive_probability(1.0, 0.0) == 1.0
-    assert positive_probability(0.0, 0.0) == 0.0
 
 
 def test_a_unit_that_is_sooner_is_named_with_its_lead(grid: RoadNetwork) -> None:
@@ -70,26 +58,26 @@ def test_a_unit_that_is_sooner_is_named_with_its_lead(grid: RoadNetwork) -> None
     assert made.second is not None
 
 
-def test_the_lead_is_the_difference_of_the_times(grid: RoadNetwork) -> None:
-    made = decided(sent_from(grid, 1, node=14), gain=NO_REVERSION)
+def test_the_lead_is_the_difference_of_the_arrivals(grid: RoadNetwork) -> None:
+    call = sent_from(grid, 1, node=14)
+    made = decided(call)
     assert made.sooner is not None
-    lead_s = log_details(made)["primary_s"] - log_details(made)["second_s"]
+    one = sent_candidate(call, routed(call, 1))
+    first = arrival_of(call, 1, one.drive_s, TIMES, first=True)
+    other = arrival_of(call, 0, call.quote(0).duration_s, TIMES)
+    lead_s = first.expected_s - other.expected_s
     assert made.sooner.seconds == pytest.approx(lead_s, abs=0.06)
-    moved = decided(sent_from(grid, 1, node=14)).sooner
-    assert moved is not None
-    assert moved.seconds != made.sooner.seconds, "the reversion counts, as in the gain"
 
 
 def test_the_primary_has_been_driving_for_a_while(grid: RoadNetwork) -> None:
     call = sent_from(grid, 1, node=14)
     lead = decided(call).sooner
     assert lead is not None
-    later = decided(replace(call, sent_ago_s=20.0)).sooner
+    later = decided(replace(call, sent_ago_s=10.0)).sooner
     assert later is not None
-    assert later.seconds == pytest.approx(lead.seconds - 20.0)
+    assert later.seconds < lead.seconds
     assert later.probability < lead.probability
-    soon_there = replace(call, sent_ago_s=lead.seconds - LEAST_SOONER_S + 1.0)
-    assert decided(soon_there).sooner is None
+    assert decided(replace(call, sent_ago_s=lead.seconds + 60.0)).sooner is None
 
 
 @pytest.mark.parametrize("changes", [{}, {"seconds": ("alternative",)}])
@@ -101,12 +89,10 @@ def test_it_needs_no_second_of_another_depot(grid: RoadNetwork, changes: Any) ->
 def test_it_is_of_the_same_times_as_the_gain(grid: RoadNetwork) -> None:
     call, model = sent_from(grid, 1, node=14), random_model(grid)
     plain = decided(call).sooner
-    drifted = decided(call, drift=random_drift(grid)).sooner
     forecast = Ideal(model, time_limit_s=None).decide(call, np.random.default_rng(0)).sooner
     assert plain is not None
-    assert drifted is not None
     assert forecast is not None
-    assert len({plain.seconds, drifted.seconds, forecast.seconds}) == 3
+    assert plain.seconds != forecast.seconds
 
 
 def test_nobody_is_named_where_nobody_is_sooner(grid: RoadNetwork) -> None:
@@ -123,13 +109,13 @@ def test_the_margin_is_a_setting(grid: RoadNetwork) -> None:
     assert decided(call, sooner_s=lead.seconds - 1.0).sooner == lead
     assert decided(call, sooner_s=lead.seconds + 1.0).sooner is None
     with pytest.raises(InputError, match="sooner_s -1.0: zero seconds or more"):
-        Ideal(gain=GAIN, seconds=QUICK, sooner_s=-1.0)
+        Ideal(responses=TIMES, seconds=QUICK, sooner_s=-1.0)
 
 
 def test_an_unsure_lead_is_not_named(grid: RoadNetwork) -> None:
     call = sent_from(grid, 1, node=14)
-    wide = GainModel((500.0, 0.0, 0.0, 0.0), (0.0, 0.0))
-    assert decided(call, gain=wide).sooner is None
+    wide = replace(TIMES, slack_s=2000.0)
+    assert decided(call, responses=wide).sooner is None
 
 
 def test_what_is_said_comes_true() -> None:
@@ -137,7 +123,7 @@ def test_what_is_said_comes_true() -> None:
     city = harbour_city()
     recording = harbour_traffic(city)
     streets = ReplayedTraffic(recording)
-    policy = Ideal(gain=city.gain, seconds=QUICK)
+    policy = Ideal(responses=city.responses, seconds=QUICK)
     rng = np.random.default_rng(3)
     right: list[bool] = []
     stretches = [recording.stretches[day[0]] for day in recording.days[:TRAINING_DAYS]]

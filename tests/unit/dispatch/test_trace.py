@@ -13,7 +13,7 @@ from ideal_dispatch.dispatch.decision import log_details
 from ideal_dispatch.dispatch.ideal import Ideal
 from ideal_dispatch.dispatch.paper_ideal import PaperIdeal
 from ideal_dispatch.dispatch.trace import UNTRACED, Step, Trace
-from tests.unit.dispatch.worlds import GAIN, depots, moment, random_model, situation, world
+from tests.unit.dispatch.worlds import TIMES, depots, moment, random_model, situation, world
 
 
 def traced(network: RoadNetwork, trace: Trace) -> Situation:
@@ -69,7 +69,7 @@ def test_untraced_keeps_nothing() -> None:
 
 def test_the_way_to_our_decision(grid: RoadNetwork) -> None:
     trace = Trace()
-    call, policy = traced(grid, trace), Ideal(random_model(grid), GAIN, method="multistart")
+    call, policy = traced(grid, trace), Ideal(random_model(grid), TIMES, method="multistart")
     made = policy.decide(call, np.random.default_rng(0))
     steps = {step.name: step.facts for step in flat(trace.steps)}
     assert list(steps) == [

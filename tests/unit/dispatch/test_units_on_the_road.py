@@ -114,9 +114,9 @@ def test_the_gaps_path_is_expected_later_by_it(grid: RoadNetwork) -> None:
     for ahead in (0.0, 1.0):
         about = look(grid, [Depot("D0", 0), on_edge(grid, "A2", 108, ahead)], Twice(grid))
         primary, path = routed(about, 0), about.quote(1).path
-        first = quoted(grid, "", primary, about.quote(0), None)
+        first = quoted(grid, "", primary, about.quote(0))
         outlook = outlook_of(about, random_model(grid))
-        (found,) = second_candidates(about, first, [], path, outlook, None, ("gap-path",), 1.0)
+        (found,) = second_candidates(about, first, [], path, outlook, ("gap-path",), 1.0)
         expected_s.append(found.drive_s - about.stations[1].ahead_s)
     assert about.stations[1].ahead_s > 1.0
     assert expected_s[0] == pytest.approx(expected_s[1])
@@ -157,7 +157,7 @@ def test_free_units_that_are_too_far_away_count_for_the_price(grid: RoadNetwork)
     few = situation(grid, units=(1, 1))
     many = replace(few, elsewhere={"D0": 2, "D1": 2, "D2": 3, "D3": 3})
     assert many.free_units == few.free_units + 10
-    policy = Ideal(gain=ResponseModel.published(), threshold=fleet_threshold(grid))
+    policy = Ideal(responses=ResponseModel.published(), threshold=fleet_threshold(grid))
     costs = [policy.decide(one, np.random.default_rng(0)).cost for one in (few, many)]
     assert costs[0] is not None
     assert costs[1] is not None

@@ -12,14 +12,12 @@ import pytest
 from ideal_dispatch import Calendar, Depot, Model, OptimisticGap, RoadNetwork, optimistic_gap
 from ideal_dispatch.context import ContextEncoding
 from ideal_dispatch.dispatch import Incident, Readiness, Situation, observe, scenario_gap
-from ideal_dispatch.dispatch.expected_gain import GainModel
 from ideal_dispatch.dispatch.price import UnitPrices
 from ideal_dispatch.dispatch.priced_threshold import PricedThreshold
 from ideal_dispatch.forecast import Architecture
-from ideal_dispatch.forecast.drift import DriftModel
 from ideal_dispatch.forecast.inputs import Standardisation, edge_inputs
 from ideal_dispatch.forecast.radius import RadiusRule
-from ideal_dispatch.forecast.response_time import ResponseModel
+from ideal_dispatch.forecast.response_time import Effects, ResponseModel
 from ideal_dispatch.forecast.seen_contexts import SeenContexts
 from ideal_dispatch.network.time_bounds import TimeBounds
 from ideal_dispatch.traffic.recording import Stretch
@@ -124,12 +122,10 @@ def bounded_model(network: RoadNetwork) -> Model:
     return replace(random_model(network), bounds=slow)
 
 
-def random_drift(network: RoadNetwork, seed: int = 1) -> DriftModel:
-    """A drift of quotes that nobody learned."""
-    return DriftModel(replace(random_model(network, seed), details={"purpose": "drift"}))
-
-
-GAIN = GainModel((0.5, 0.4, 0.1, 0.1), (30.0, 30.0), (0.3, 0.4), 100)
+TIMES = ResponseModel(
+    Effects(60.0, 0.3, station={"D1": 0.5}), drive_scale=0.5, source="900 responses of a log"
+)
+"""Response times as fitted on a log: the crew of D1 is quick."""
 
 
 def count_searches(patch: pytest.MonkeyPatch) -> list[OptimisticGap]:

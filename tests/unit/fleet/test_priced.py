@@ -25,7 +25,7 @@ UNITS = {depot.name: 2 for depot in depots(4)}
 
 
 def worth_by(network: RoadNetwork, rule: Threshold) -> Worth:
-    policy = Ideal(gain=ResponseModel.published(), seconds=("other-depot",), threshold=rule)
+    policy = Ideal(responses=ResponseModel.published(), seconds=("other-depot",), threshold=rule)
     worth = policy.decide(situation(network, 65), np.random.default_rng(0)).worth
     assert worth is not None
     return worth

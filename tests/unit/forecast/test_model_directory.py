@@ -50,10 +50,10 @@ def _weights(folder: Path) -> Path:
     return path
 
 
-def test_a_new_model_leaves_no_gain_of_the_old_one(other: Model, folder: Path) -> None:
-    (folder / "gain.json").write_text("{}")
+def test_a_new_model_leaves_no_response_times_of_the_old_one(other: Model, folder: Path) -> None:
+    (folder / "response_times.json").write_text("{}")
     other.save(folder)
-    assert not (folder / "gain.json").exists()
+    assert not (folder / "response_times.json").exists()
     assert Model.load(folder).checksum == other.checksum
 
 

@@ -6,12 +6,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ideal_dispatch.context import ContextEncoding
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.forecast.response_time import Effects, ResponseModel, ResponsePair
 from ideal_dispatch.records.responses import REMARKS, Responses
+from ideal_dispatch.records.trips import RESPONSE, STAMPS, TARGETS, Trips
 
 pytest.importorskip("torch", reason="response times are fitted with torch")
-from ideal_dispatch.learning.response_fitting import fit_responses
+from ideal_dispatch.learning.response_fitting import fit_responses, fit_trips
 
 TRUTH = ResponseModel(
     Effects(70.0, 0.3, station={"A": 0.8, "B": 1.0, "C": 1.3}),
@@ -179,3 +181,78 @@ def test_too_little_is_said_in_one_line() -> None:
         fit_responses(log, path)
     with pytest.raises(InputError, match="3 drives for 40 responses"):
         fit_responses(log, path[:3])
+
+
+# --- trips ------------------------------------------------------------------------------
+
+
+def drawn_trips(
+    calls: int, per_call: int, *, apart_s: int = 20, turnout: bool = False, seed: int = 0
+) -> tuple[Trips, np.ndarray]:
+    """Drives as the truth says, several to each call, and the model's seconds for each."""
+    rng = np.random.default_rng(seed)
+    size = (calls, per_call)
+    path = rng.uniform(60.0, 400.0, size)
+    mean = TRUTH.drive_scale * path
+    own = np.sqrt(np.log1p((TRUTH.drive_spread**2 * mean**2 + TRUTH.slack_s**2) / mean**2))
+    off = own * rng.standard_normal(size) + TRUTH.shared * rng.standard_normal((calls, 1))
+    off = off + (rng.random(size) < TRUTH.surprise) * TRUTH.wide * rng.standard_normal(size)
+    seconds = mean * np.exp(-0.5 * (own**2 + TRUTH.shared**2) + off)
+    if turnout:
+        seconds = seconds + 70.0 * np.exp(0.3 * rng.standard_normal(size))
+    at = START + np.arange(calls)[:, None] * np.timedelta64(3600, "s")
+    at = at + np.arange(per_call) * np.timedelta64(apart_s, "s")
+    node = np.repeat(np.arange(calls), per_call) if apart_s <= 60 else np.arange(calls * per_call)
+    trips = Trips(
+        origin=np.zeros(path.size, np.int32),
+        destination=node.astype(np.int32),
+        observed_s=seconds.reshape(-1),
+        contexts=np.full((path.size, len(ContextEncoding().columns)), np.nan),
+        at=at.reshape(-1),
+        target=np.full(path.size, TARGETS.index(RESPONSE if turnout else STAMPS)),
+    )
+    return trips, path.reshape(-1)
+
+
+@pytest.mark.parametrize("apart_s", [20, 200])
+def test_the_spread_of_drives_is_found_in_trips(apart_s: int) -> None:
+    """By calls with several units, or by what trips of a quarter of an hour have in common."""
+    trips, path = drawn_trips(1500, 2, apart_s=apart_s)
+    found = fit_trips(trips, path, np.arange(len(trips)), drive="a model")
+    whole = np.sqrt(TRUTH.drive_spread**2 + (TRUTH.slack_s / 230.0) ** 2)
+    assert np.hypot(found.drive_spread, found.slack_s / 230.0) == pytest.approx(whole, rel=0.1)
+    assert found.shared == pytest.approx(TRUTH.shared, rel=0.15)
+    assert found.drive_scale == pytest.approx(TRUTH.drive_scale, rel=0.05)
+    assert found.turnout == ResponseModel.published().turnout
+    assert (found.rows, found.drive, found.until) == (3000, "a model", "2023-05-02")
+    drives, others = found.of(path[0::2], rolling=True), found.of(path[1::2], rolling=True)
+    ahead = trips.observed_s[0::2] - trips.observed_s[1::2]
+    expected = ResponsePair(drives, others).gain_s.mean()
+    assert expected == pytest.approx(np.maximum(ahead, 0.0).mean(), rel=0.06)
+
+
+def test_trips_from_the_dispatch_have_a_turnout_in_them() -> None:
+    trips, path = drawn_trips(1500, 2, turnout=True)
+    found = fit_trips(trips, path, np.arange(len(trips)))
+    response = found.of(path)
+    assert response.mean_s.mean() == pytest.approx(trips.observed_s.mean(), rel=0.03)
+    assert found.turnout.seconds == pytest.approx(70.0, rel=0.2)
+
+
+def test_trips_of_other_rows_are_not_learned_from() -> None:
+    trips, path = drawn_trips(400, 2)
+    rows = np.arange(200, 400)
+    spoilt = replace(
+        trips, observed_s=np.where(np.isin(np.arange(800), rows), trips.observed_s, 9e4)
+    )
+    assert fit_trips(spoilt, path, rows) == fit_trips(trips, path, rows)
+    for bad, drive_s in ((rows[:49], path), (rows, np.zeros(800)), (rows, path[1:])):
+        with pytest.raises(InputError, match="response times: "):
+            fit_trips(trips, drive_s, bad)
+
+
+def test_unknown_moments_have_nothing_in_common() -> None:
+    trips, path = drawn_trips(100, 1)
+    nowhere = replace(trips, at=None)
+    found = fit_trips(nowhere, path, np.arange(100))
+    assert (found.until, found.rows) == ("", 100)

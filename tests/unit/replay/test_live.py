@@ -34,7 +34,7 @@ from ideal_dispatch.traffic.present_traffic import PresentTraffic
 from ideal_dispatch.traffic.source import RouteQuote
 from tests.conftest import ROOT
 from tests.stand_in import Answer, serve
-from tests.unit.dispatch.worlds import GAIN, random_model
+from tests.unit.dispatch.worlds import TIMES, random_model
 from tests.unit.replay.small import Chancy, ScriptedSource
 from tests.unit.traffic import google_stand_in, valhalla_stand_in
 from tests.unit.traffic.small import CALENDAR
@@ -341,10 +341,10 @@ def test_a_router_of_ones_own_has_its_questions_counted(place: Path) -> None:
 
 def test_policies_decide_by_a_model_that_is_given(grid: RoadNetwork, place: Path) -> None:
     random_model(grid).save(place / "model")
-    GAIN.save(place / "gain.json")
-    parts = ('country = "HK"', 'country = "HK"\nmodel = "model"\ngain = "gain.json"')
+    TIMES.save(place / "times.json")
+    parts = ('country = "HK"', 'country = "HK"\nmodel = "model"\nresponses = "times.json"')
     own = ('kind = "interval"', 'kind = "ideal"\nmethod = "multistart"')
-    paper = ("[policies.hybrid]", '[policies.paper]\nkind = "paper-ideal"\n[policies.hybrid]')
+    paper = ("[policies.hybrid]", '[policies.paper]\nkind = "paper"\n[policies.hybrid]')
     with serve(town(grid).answer) as server:
         changes = (parts, own, paper, ("calls = 6", "calls = 1"))
         made = experiment(place, valhalla(server.url), *changes)
@@ -353,7 +353,7 @@ def test_policies_decide_by_a_model_that_is_given(grid: RoadNetwork, place: Path
     decided = lines(found)[0]["decisions"]
     assert decided["interval"]["details"]["spread_s"] > 0
     assert "gap_status" in decided["paper"]["details"]
-    assert read_manifest(found.folder)["policies"]["interval"]["gain"] is not None
+    assert read_manifest(found.folder)["policies"]["interval"]["responses"]["rows"] == TIMES.rows
 
 
 def test_recorded_places_are_called_now(grid: RoadNetwork, place: Path) -> None:
@@ -373,14 +373,14 @@ def test_recorded_places_are_called_now(grid: RoadNetwork, place: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (('kind = "interval"', 'kind = "paper-ideal"'), "paper-ideal needs a trained model"),
+        (('kind = "interval"', 'kind = "paper"'), "paper needs a trained model"),
         (('time_zone = "Asia/Hong_Kong"\n', ""), r"\[live\] time_zone and country are missing"),
         (('kind = "valhalla"', 'kind = "osrm"'), r"kind 'osrm': choose one of google, valhalla"),
         (('kind = "valhalla"', 'kind = "google"'), r'key_file is missing; kind = "google" needs'),
         (('kind = "valhalla"', ""), "traffic is missing: a network of your own needs it"),
         (("every_s = 60", "every_s = 0"), "every_s 0.0: more than 0 is needed"),
         (("[policies.router-dual]", '[transfer]\nrun = "x"\n[policies.x]\nkind = "ideal"\n'
-          "[policies.router-dual]"), "transfer: .*instantaneous has no gain.json"),
+          "[policies.router-dual]"), "transfer: .*instantaneous has no response_times.json"),
     ],
 )  # fmt: skip
 def test_what_is_missing_is_said_before_the_first_request(

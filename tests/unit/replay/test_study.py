@@ -14,18 +14,11 @@ import pytest
 
 pytest.importorskip("torch", reason="the train extra is not installed")
 
-from ideal_dispatch import Calendar, Depot, RoadNetwork
+from ideal_dispatch import Calendar, Depot, Model, ResponseModel, RoadNetwork
 from ideal_dispatch.cities import harbour_city
 from ideal_dispatch.cli.replay import replay
-from ideal_dispatch.dispatch.candidate import ALL_KINDS
-from ideal_dispatch.dispatch.ideal import Ideal
 from ideal_dispatch.dispatch.paper_ideal import PaperIdeal
-from ideal_dispatch.dispatch.policy_tables import (
-    FittedParts,
-    SecondKinds,
-    in_order,
-    policies_from,
-)
+from ideal_dispatch.dispatch.policy_tables import FittedParts, policies_from
 from ideal_dispatch.dispatch.priced_threshold import PricedThreshold
 from ideal_dispatch.dispatch.situation import Incident
 from ideal_dispatch.errors import FileFormatError, InputError
@@ -35,9 +28,8 @@ from ideal_dispatch.evaluation.report import caveats
 from ideal_dispatch.evaluation.result_tables import arrival_table
 from ideal_dispatch.replay.drive import World
 from ideal_dispatch.replay.experiment import Experiment, Ground
-from ideal_dispatch.replay.fitting import fit_parts, load_parts
+from ideal_dispatch.replay.fitting import collect_trips, load_parts
 from ideal_dispatch.replay.log import read_log
-from ideal_dispatch.replay.past import PastDays, collect_quotes, collect_trips
 from ideal_dispatch.replay.radii import radii_file, read_radii
 from ideal_dispatch.replay.run import LOG
 from ideal_dispatch.replay.run_folder import read_manifest
@@ -49,7 +41,6 @@ from ideal_dispatch.traffic.source import RouteQuote
 from ideal_dispatch.traffic.synthetic import SyntheticParams, synthetic_traffic
 from tests.conftest import ROOT
 from tests.unit.traffic.small import recording
-from workshop.quarter_hours import QuarterHours
 
 SOURCE = "tests.unit.replay.test_study:KnowsLittle"
 
@@ -71,8 +62,6 @@ margin_s = 1800
 contested = 3.0
 [past]
 trips_per_day = 40
-places = 3
-every_s = 900
 [training]
 epochs = 2
 trip_constant = true
@@ -85,27 +74,15 @@ kind = "router"
 [policies.interval]
 kind = "interval"
 [policies.paper]
-kind = "paper-ideal"
+kind = "paper"
 [policies.paper-practical]
-kind = "paper-ideal"
+kind = "paper"
 trained = "practical"
 [policies.ideal]
 kind = "ideal"
 method = "multistart"
 [policies.learned]
 kind = "workshop.learned_trigger:LearnedTrigger"
-"""
-MORE = """
-[policies.any]
-kind = "ideal"
-seconds = ["alternative", "other-depot"]
-method = "multistart"
-[policies.drift]
-kind = "ideal"
-use_drift = true
-report_gap = false
-[policies.hours]
-kind = "workshop.quarter_hours:QuarterHourPolicy"
 """
 CARRIED = """
 [transfer]
@@ -166,7 +143,7 @@ def test_a_day_is_decided_by_what_the_other_days_taught(run: Path) -> None:
     assert len({json.dumps(one) for one in by_day.values()}) == 3
     own = {
         entry["incident"]["day"]
-        for entry in read_log(run / "experienced/fold-1/replay/incidents.jsonl")
+        for entry in read_log(run / "experienced/fold-1/replay-quote-difference/incidents.jsonl")
     }
     assert own == set(by_day) - {min(by_day)}  # the first fold leaves the first day out
 
@@ -186,7 +163,7 @@ def test_nothing_is_fitted_that_nobody_asked_for(town: Path, tmp_path: Path) -> 
     (town / "few.toml").write_text(text[: text.index("[policies.paper]")])
     run_experiment(Experiment.load(town / "few.toml"), tmp_path / "run")
     assert len([*read_log(tmp_path / "run" / "experienced" / "test" / "incidents.jsonl")]) == 6
-    assert not [*(tmp_path / "run").rglob("*gain*"), *(tmp_path / "run").rglob("*Trigger")]
+    assert not [*(tmp_path / "run").rglob("response*"), *(tmp_path / "run").rglob("*Trigger")]
 
 
 def test_policies_take_the_prices_of_the_fleet(town: Path) -> None:
@@ -324,48 +301,25 @@ def test_another_run_is_carried_over(town: Path, run: Path) -> None:
     file.write_text(text + CARRIED.replace('"run"', '"nowhere"'))
     with pytest.raises(
         InputError,
-        match="nowhere/experienced has no gain.json, workshop.*Trigger of all",
+        match="nowhere/experienced has no response_times.json, workshop.*Trigger of all",
     ):
         run_experiment(Experiment.load(file), town / "carried-2")
 
 
-def test_corrections_are_judged_on_days_they_were_not_fitted_on(
-    town: Path, grid: RoadNetwork
-) -> None:
-    text = TEXT.format(world="experienced", per_day=12) + MORE
-    file = town / "more.toml"
-    text = text.replace("trip_constant = true\n", "")
-    file.write_text(text.replace("training_days = 4", "training_days = 5"))
-    experiment = Experiment.load(file)
-    ground = experiment.ground()
-    folder = town / "more"
-    folder.mkdir()
-    given = experiment, ground, World.EXPERIENCED, range(1, 5)
-    past = PastDays(
-        collect_trips(*given, folder / "t.trips"),
-        collect_quotes(*given, folder / "q.jsonl"),
-        World.EXPERIENCED,
-    )
-    parts = fit_parts(experiment, ground, past, range(1, 5), folder / "all")
-    by_day = json.loads((folder / "all/replay/run.json").read_text())["policies"][
-        "other-depot, corrected"
-    ]["policies"]
-    drifts = [one["drift"]["model"]["checksum"] for _, one in sorted(by_day.items())]
-    assert drifts[0] == drifts[2] != drifts[1] == drifts[3]
-    assert parts.drift is not None
-    assert parts.drift.model.checksum not in drifts
-    assert parts.gain is not None
-    assert parts.model is not None
-    assert parts.model.trip_constant_s == 0.0, "a replayed trip is a drive alone"
-    rows = {key: gain.rows for key, gain in parts.gains.items()}
-    both: SecondKinds = ("alternative", "other-depot")
-    assert rows[both, False] <= rows[in_order(ALL_KINDS), False] == parts.gain.rows
-    assert parts.learned[QuarterHours].gain.rows < rows[both, False]  # other depots alone
-    policies = policies_from(experiment.policies, parts)
-    chosen = {p.name: p.gain for p in policies if isinstance(p, Ideal)}
-    assert chosen["any"] is parts.gains[both, False]
-    assert chosen["ideal"] is parts.gain
-    assert chosen["drift"] is parts.gains[in_order(ALL_KINDS), True]
+def test_response_times_are_those_of_trips_of_the_other_days(run: Path) -> None:
+    """A unit leaves at once, and drives vary as held-out trips did about the model."""
+    fitted = [
+        ResponseModel.load(run / "experienced" / part / "response_times.json")
+        for part in ("all", "fold-1", "fold-2", "fold-3")
+    ]
+    for part, times in zip(("all", "fold-1", "fold-2", "fold-3"), fitted, strict=True):
+        assert times.drive in ("", Model.load(run / "experienced" / part / "model").checksum)
+        assert times.leaving().mean_s == pytest.approx(1.0)
+    policies = read_manifest(run / "experienced" / "test")["policies"]
+    assert policies["ideal"]["responses"]["source"] == fitted[0].source
+    assert policies["ideal"]["model"]["checksum"] == Model.load(
+        run / "experienced" / "all" / "model"
+    ).checksum  # fmt: skip
 
 
 def test_depots_that_are_not_there(town: Path) -> None:
@@ -397,19 +351,6 @@ def test_trips_tell_the_whole_time_and_no_route(town: Path) -> None:
         trips[World.INSTANTANEOUS].destination, trips[World.EXPERIENCED].destination
     )
     assert (trips[World.INSTANTANEOUS].observed_s != trips[World.EXPERIENCED].observed_s).any()
-
-
-def test_quotes_of_instantaneous_traffic_come_true_as_shown(town: Path) -> None:
-    experiment = Experiment.load(town / "instantaneous.toml")
-    ground = experiment.ground()
-    log = collect_quotes(experiment, ground, World.INSTANTANEOUS, range(1), town / "a.jsonl")
-    world = ground.traffic(experiment)
-    line = log.lines[0]
-    first_bin_s = 60 - line.asked_at.second
-    shown = world.router_times(line.asked_at)[list(line.edges)]
-    inside = np.cumsum(shown) - shown < first_bin_s  # entered before the router changes its mind
-    assert inside.any()
-    assert line.realised_s >= shown[inside].sum() - 1e-6
 
 
 @pytest.mark.parametrize(
@@ -463,7 +404,7 @@ def test_all_is_checked_before_any_work(town: Path, run: Path) -> None:
     # of a transfer, the parts of all worlds
     both = text.replace('["experienced"]', '["experienced", "instantaneous"]')
     (town / "checked.toml").write_text(both + CARRIED)
-    with pytest.raises(InputError, match="run/instantaneous has no gain.json"):
+    with pytest.raises(InputError, match="run/instantaneous has no response_times.json"):
         run_experiment(Experiment.load(town / "checked.toml"), town / "checked")
     assert not (town / "checked").exists()
 

@@ -18,7 +18,7 @@ from ideal_dispatch.cities import (
     harbour_city,
     harbour_traffic,
 )
-from ideal_dispatch.dispatch.policy_tables import USUAL, FittedParts, policies_from
+from ideal_dispatch.dispatch.policy_tables import FittedParts, policies_from
 from ideal_dispatch.dispatch.situation import Incident, Readiness
 from ideal_dispatch.evaluation.judged import Judged
 from ideal_dispatch.evaluation.outcomes import Outcomes
@@ -27,9 +27,7 @@ from ideal_dispatch.forecast.response_time import ResponseModel
 from ideal_dispatch.records.agency import AgencySettings
 from ideal_dispatch.replay.drive import World
 from ideal_dispatch.replay.experiment import Calls, Experiment, Ground
-from ideal_dispatch.replay.fitting import fit_parts, model_folder
-from ideal_dispatch.replay.past import PastDays
-from ideal_dispatch.traffic.quote_log import QuoteLog
+from ideal_dispatch.replay.fitting import fit_parts, keep_model
 
 if TYPE_CHECKING:
     from ideal_dispatch.dispatch import Answer
@@ -47,17 +45,13 @@ _POLICIES: dict[str, Any] = {
     "interval": {"kind": "interval"},
     "router-dual": {"kind": "router-dual"},
     # its policy and radius on our network, to save the time of the paper's training
-    "paper-ideal": {"kind": "paper-ideal", "trained": "practical", "radius": "paper"},
+    "paper-ideal": {"kind": "paper", "trained": "practical", "radius": "paper"},
     OWN: {"kind": "ideal", "method": "multistart"},
-    "quote-difference": {"kind": "quote-difference"},
     "random": {"kind": "random"},
-    "alternative": {"kind": "router-alternative"},
-    "gap-other-depot": {"kind": "gap-other-depot", "method": "multistart"},
-    "nominal": {"kind": "nominal-gap"},
 }
 
 _WITH_SHIPPED_MODEL = _POLICIES | {
-    "paper-ideal": {"kind": "paper-ideal", "trained": "practical", "radius": "calibrated"}
+    "paper-ideal": {"kind": "paper", "trained": "practical", "radius": "calibrated"}
 }
 
 _FLEET_POLICIES = {"always": {"kind": "always"}, "priced C": {"kind": "survival"}}
@@ -130,7 +124,7 @@ class Story:
 
     def train(self, trips: "Trips") -> "TrainedModel":
         """The model of the trips, kept where the policies look for it."""
-        from ideal_dispatch.learning import RadiusParams, TrainParams, fit
+        from ideal_dispatch.learning import TrainParams, fit
 
         # a thousand trips: a small network and small batches learn most from them
         params = TrainParams(
@@ -144,10 +138,7 @@ class Story:
             self.watch(progress.stage, progress.done, remark)
 
         run = fit(self.city.network, trips, params=params, watch=watch)
-        folder = self.folder / "learned"
-        run.model.save(model_folder(folder, USUAL))
-        paper = run.with_radius(RadiusParams(loss="mean_absolute", coverage=None))
-        paper.save(model_folder(folder, ("practical", "paper")))
+        keep_model(run, "practical", self.folder / "learned")
         return run
 
     def replay(self, trips: "Trips | None") -> tuple[FittedParts, Judged]:
@@ -155,11 +146,10 @@ class Story:
         from ideal_dispatch.dispatch.survival import USUAL_CURVE, survival_curve
 
         if trips is None:  # the model that comes with the city has learned from all days here
-            parts = FittedParts(self.city.model, gain=self.city.gain)
+            parts = FittedParts(self.city.model, self.city.responses)
         else:
-            past = PastDays(trips, QuoteLog(self.city.network.checksum, {}, ()), WORLD)
             parts = fit_parts(  # quick: two policies, sooner done than processes are started
-                self.experiment, self.ground, past, LEARNED, self.folder / "learned",
+                self.experiment, self.ground, trips, WORLD, LEARNED, self.folder / "learned",
                 report=self._report(f"learning from {len(LEARNED)} days"),
             )  # fmt: skip
         outcomes = [
@@ -210,7 +200,7 @@ class Story:
         )  # fmt: skip
         limit_s = judged.at(OWN, SHARE).threshold_s
         table = {"kind": "ideal", "threshold": max(limit_s, 0.0), "time_limit_s": "none"}
-        times = self.city.gain or ResponseModel.published()
+        times = self.city.responses or ResponseModel.published()
         policy = policies_from({OWN: table}, FittedParts(parts.model, times))[0]
         assert isinstance(policy, Ideal)
         made = decide(situation, policy=policy, rng=np.random.default_rng(self.seed))

@@ -13,7 +13,6 @@ from pydantic import TypeAdapter, ValidationError
 from ideal_dispatch.arrays import IntArray
 from ideal_dispatch.context import Calendar, Context
 from ideal_dispatch.dispatch.decision import Policy
-from ideal_dispatch.dispatch.ideal import Ideal
 from ideal_dispatch.dispatch.policy_tables import FittedParts, advising_policy
 from ideal_dispatch.dispatch.priced_threshold import PricedThreshold
 from ideal_dispatch.dispatch.worth import load_responses
@@ -116,17 +115,11 @@ def load_assets(settings: ServiceSettings) -> Assets:
         priced = None
         if settings.fleet is not None:
             priced = priced_threshold(
-                settings.fleet, network, depots, model=model, gain=responses,
+                settings.fleet, network, depots, model=model, responses=responses,
                 folder=settings.folder,
             )  # fmt: skip
         parts = FittedParts(model, responses, priced=priced)
         policy = advising_policy({"kind": "ideal", **settings.policy}, parts, "policy")
-    if isinstance(policy, Ideal) and policy.decide_by != "gain":
-        raise InputError(
-            f'policy.decide_by {policy.decide_by!r}: the service decides by "gain" alone, for the '
-            "desk shows no other score; leave it out"
-        )
-
     match settings.traffic.kind:
         case "forecast":
             traffic = LiveTraffic(model)

@@ -388,7 +388,6 @@ def test_a_reported_path_over_a_closed_road_gets_a_remark(advise: Advise, city: 
         ({"fleet": FLEET | {"units": {"D0": 1}}}, "units of D1"),
         ({"fleet": FLEET | {"price": "none.json"}}, "none.json"),
         ({"policy": {"threshold": "priced"}}, "priced"),
-        ({"policy": {"decide_by": "gap"}}, "decide_by"),
     ],
 )
 def test_policies_that_cannot_advise_are_refused(city: SmallCity, tables: Any, key: str) -> None:

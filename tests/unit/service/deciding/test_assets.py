@@ -13,7 +13,7 @@ from ideal_dispatch.forecast import Model
 from ideal_dispatch.forecast.response_time import ResponseModel
 from ideal_dispatch.network.depot import DepotNames
 from ideal_dispatch.service.deciding.assets import RememberedModel, load_assets
-from tests.unit.dispatch.worlds import CALENDAR, GAIN
+from tests.unit.dispatch.worlds import CALENDAR
 from tests.unit.service.deciding.conftest import SmallCity
 
 OWN = replace(ResponseModel.published(), source="a log", slack_s=20.0)
@@ -38,7 +38,8 @@ def test_a_recording_that_cannot_be_read_is_refused_at_the_start(city: SmallCity
 
 
 def test_gains_of_replays_are_no_response_times(city: SmallCity) -> None:
-    GAIN.save(city.folder / "gain.json")
+    old = '{"kind": "ideal-dispatch expected gain", "version": 1}'
+    (city.folder / "gain.json").write_text(old)
     with pytest.raises(IdealError, match="gain.json: .*ideal races") as refused:
         load_assets(city.settings(model={"responses": "gain.json"}))
     assert "\n" not in str(refused.value)

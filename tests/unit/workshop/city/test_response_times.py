@@ -34,7 +34,7 @@ def test_a_small_log_gives_times_of_the_same_kind(tmp_path: Path) -> None:
     assert set(np.unique(log.hour)) <= {6, 7, 8, 9, 16, 17, 18, 19}
     assert log.from_road.any()
     assert log.recalled.any()
-    times, shipped = fitted(city, log), city.gain
+    times, shipped = fitted(city, log), city.responses
     assert isinstance(shipped, ResponseModel)
     assert city.model is not None
     assert times.drive == shipped.drive == city.model.checksum
@@ -45,7 +45,7 @@ def test_a_small_log_gives_times_of_the_same_kind(tmp_path: Path) -> None:
 
 def test_the_shipped_times_find_what_was_made_up() -> None:
     """Turnout by station and at night, on the road, and what two units share."""
-    shipped = harbour_city().gain
+    shipped = harbour_city().responses
     assert isinstance(shipped, ResponseModel)
     kelp, gannet, night = (
         float(shipped.turnout.median_s(station, hour, ""))

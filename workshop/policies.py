@@ -1,20 +1,26 @@
-"""Controls that keep us honest: how much of a gain any second ambulance would have brought."""
+"""Policies that only the evidence compares with: plug-ins of experiment files.
+
+``kind = "workshop.policies:QuoteDifference"`` in an experiment file, and so on.
+"""
 
 import math
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 
 from ideal_dispatch.arrays import FloatArray
 from ideal_dispatch.dispatch.baselines import router_pair
-from ideal_dispatch.dispatch.candidate import alternative, primary_of
+from ideal_dispatch.dispatch.candidate import ALL_KINDS, SecondKind, alternative, primary_of
 from ideal_dispatch.dispatch.decision import Decision, by_score
+from ideal_dispatch.dispatch.ideal import Ideal
+from ideal_dispatch.dispatch.paper_ideal import PREFIX
 from ideal_dispatch.dispatch.path_pair import overlap, unshared_s
-from ideal_dispatch.dispatch.scenario_gap import Centre, outlook_of, situation_gap
+from ideal_dispatch.dispatch.scenario_gap import on_path, outlook_of, situation_gap
 from ideal_dispatch.dispatch.situation import Situation
-from ideal_dispatch.dispatch.threshold import AT_ZERO, ConstantThreshold, Threshold
+from ideal_dispatch.dispatch.threshold import AT_ZERO, Threshold
 from ideal_dispatch.forecast import Model
+from ideal_dispatch.forecast.response_time import ResponseModel
 from ideal_dispatch.gap.optimistic_gap import Method
 from ideal_dispatch.traffic.source import RouteQuote
 
@@ -24,11 +30,9 @@ ROUTER_FEATURES = (
 )  # fmt: skip
 """What a learned trigger may know of the quotes: columns of :func:`router_features`."""
 
-_TIE = ConstantThreshold(0.5)
-
 
 @dataclass(frozen=True, slots=True)
-class QuoteDifferencePolicy:
+class QuoteDifference:
     """A second from the depot with the next shortest quote, where the quotes are close.
 
     The score is minus the difference of the two quotes. Its facts for the log are
@@ -54,25 +58,7 @@ class QuoteDifferencePolicy:
 
 
 @dataclass(frozen=True, slots=True)
-class RandomTrigger:
-    """A second from the depot with the next shortest quote, by chance.
-
-    The score is uniform in 0 … 1: a threshold of 0.75 sends one in four.
-    """
-
-    role: ClassVar[str] = "control"
-    name: str = "random"
-    threshold: Threshold = _TIE
-
-    def decide(self, situation: Situation, rng: np.random.Generator) -> Decision:
-        return by_score(
-            self.name, situation, router_pair(situation), float(rng.random()), self.threshold,
-            "drawn", unit="",
-        )  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class RouterAlternativePolicy:
+class RouterAlternative:
     """A second from the primary's own depot, on the router's other route.
 
     It keeps to all of that route that differs from the primary's. The score is
@@ -95,13 +81,12 @@ class RouterAlternativePolicy:
 
 
 @dataclass(frozen=True, slots=True)
-class GapTriggeredOtherDepot:
+class GapOtherDepot:
     """Our gap decides whether, the router from where: the next shortest quote's depot."""
 
     role: ClassVar[str] = "control"
     model: Model
     threshold: Threshold = AT_ZERO
-    centre: Centre = "router"
     method: Method = "certified"
     time_limit_s: float | None = 0.5
     name: str = "gap-other-depot"
@@ -110,11 +95,66 @@ class GapTriggeredOtherDepot:
         primary, second = router_pair(situation)
         outlook = gap = None
         if second is not None:
-            outlook = outlook_of(situation, self.model, path=primary.path, centre=self.centre)
+            outlook = outlook_of(situation, self.model, path=primary.path, centre="router")
             gap = situation_gap(situation, outlook, primary, rng, self.method, self.time_limit_s)
         score_s = 0.0 if gap is None else gap.lower_s
         made = by_score(self.name, situation, (primary, second), score_s, self.threshold, "gap")
         return replace(made, outlook=outlook, gap=gap)
+
+
+@dataclass(frozen=True, slots=True)
+class NominalGap:
+    """The paper's policy with a radius of zero: the forecast's fastest path, and its lead."""
+
+    role: ClassVar[str] = "control"
+    model_form: ClassVar[tuple[str, str]] = ("practical", "calibrated")
+    model: Model
+    threshold: Threshold = AT_ZERO
+    time_limit_s: float | None = None
+    name: str = "nominal-gap"
+
+    def decide(self, situation: Situation, rng: np.random.Generator) -> Decision:
+        primary, outlook = primary_of(situation), outlook_of(situation, self.model)
+        outlook = replace(outlook, scenarios=replace(outlook.scenarios, radius=0.0))
+        gap = situation_gap(situation, outlook, primary, rng, "certified", self.time_limit_s)
+        second, score_s = None, 0.0
+        if gap is not None:
+            second = on_path(situation, primary.station, gap.secondary, PREFIX)
+            score_s = gap.lower_s
+        made = by_score(
+            self.name, situation, (primary, second), score_s, self.threshold, "gap",
+            primary_s=primary.path.time_s(outlook.scenarios.nominal_times),
+        )  # fmt: skip
+        return replace(made, primary_by="model", outlook=outlook, gap=gap)
+
+
+@dataclass(frozen=True, slots=True)
+class GapScored:
+    """Our form, but its gap decides: alone ("gap"), or the lesser of gap and gain ("both")."""
+
+    role: ClassVar[str] = "control"
+    model: Model
+    responses: ResponseModel | None = None
+    threshold: Threshold = AT_ZERO
+    by: Literal["gap", "both"] = "gap"
+    seconds: tuple[SecondKind, ...] = ALL_KINDS
+    method: Method = "certified"
+    time_limit_s: float | None = 0.5
+    name: str = "gap-scored"
+
+    def decide(self, situation: Situation, rng: np.random.Generator) -> Decision:
+        ours = Ideal(
+            self.model, self.responses, self.threshold, self.seconds, method=self.method,
+            time_limit_s=self.time_limit_s, name=self.name,
+        ).decide(situation, rng)  # fmt: skip
+        gap_s = 0.0 if ours.gap is None else ours.gap.lower_s
+        score_s = gap_s if self.by == "gap" else min(gap_s, ours.score_s)
+        made = by_score(
+            self.name, situation, (ours.primary, ours.second), score_s, self.threshold,
+            "gap" if self.by == "gap" else "lesser of expected gain and gap",
+            primary_s=ours.primary_s, worth=ours.worth,
+        )  # fmt: skip
+        return replace(ours, score_s=score_s, reason=made.reason)
 
 
 def router_features(situation: Situation, first: RouteQuote, second: RouteQuote) -> FloatArray:
