@@ -77,7 +77,7 @@ def train(
 
     check_source(trips_file, network_file, params_file)
     if resume and force:
-        raise InputError("--resume continues, --force starts anew: choose one")
+        raise InputError("--resume continues, --force starts from the beginning: choose one")
 
     from ideal_dispatch.learning import TrainingSettings, fit
     from ideal_dispatch.network import RoadNetwork
@@ -107,7 +107,7 @@ def train(
 
 
 def _check_output(folder: Path, inputs: list[Path | None], resume: bool, force: bool) -> None:
-    """Refuse before the work what would overwrite a model, or files that are none."""
+    """Refuse before the work what would overwrite a model or files of something else."""
     from ideal_dispatch.forecast.model_directory import MANIFEST
     from ideal_dispatch.learning.checkpoint import checkpoints
     from ideal_dispatch.learning.training import FILES
@@ -119,10 +119,10 @@ def _check_output(folder: Path, inputs: list[Path | None], resume: bool, force: 
     if checkpoint and not (resume or force):
         raise InputError(
             f"-o {folder}: holds an interrupted training; add --resume to continue it or "
-            "--force to start anew"
+            "--force to start from the beginning"
         )
     if model and not checkpoint and resume:
-        raise InputError(f"-o {folder}: training is finished; add --force to train anew")
+        raise InputError(f"-o {folder}: training is finished; add --force to train again")
     check_folder(folder, FILES, resume or force, inputs)
     if resume and not checkpoint:
         err.print(f"{folder}: no checkpoint there, starting from the beginning", markup=False)

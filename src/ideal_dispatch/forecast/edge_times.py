@@ -1,7 +1,7 @@
 """ψ compiled: the seconds of single edges, so that a search can ask for those it looks at.
 
 What an edge takes in a context depends on nothing else, not even in its last bit:
-whoever asks for one edge or for all of them gets the same number.
+asking for one edge or for all of them gives the same number.
 """
 
 from typing import NamedTuple
@@ -29,7 +29,7 @@ _HALF = np.float32(0.5)
 
 
 class EdgeTimes(NamedTuple):
-    """What the time of an edge is made of, apart from its context. Kernels take it as it is.
+    """The inputs of the time of an edge, apart from its context, in the form of the kernels.
 
     ``edges`` is what each edge adds to the first layer of ψ, ``weight`` and ``bias`` are
     its output layer. A ``polar`` head gives the logarithm of the ratio to ``base_s``, a

@@ -1,7 +1,7 @@
 """What goes into the networks: edges and contexts as standardised numbers.
 
 Training and dispatch share this file, so that both see the same inputs. A
-column that never varied in training says nothing and is ignored; an unknown
+column that never varied in training is ignored; an unknown
 value (NaN) stands at its training mean, and one beyond all that training saw at
 the nearest value seen: networks do not extrapolate, and sensors do break.
 

@@ -1,4 +1,4 @@
-"""A trained model: what it says about a context."""
+"""A trained model: travel times and their uncertainty in a context."""
 
 import hashlib
 import json
@@ -30,7 +30,7 @@ from ideal_dispatch.scenarios import ScenarioSet
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Forecast:
-    """What a model says about one context on one network.
+    """Travel times and their uncertainty in one context on one network.
 
     Neither the nominal times nor any scenario leave ``bounds``; ``bounded`` marks
     edges whose nominal time sits at one: the forecast is not to be trusted there.
@@ -79,7 +79,7 @@ class Model:
     expected or of a scenario, leaves ``bounds``; and no edge takes less or more
     than it did in some training context (the weights ``range``, as ratios to the
     base time; on another network the least and the greatest of all edges).
-    ``details`` holds what the manifest tells about training: data, parameters,
+    ``details`` holds what the manifest records about training: data, parameters,
     metrics, versions.
     """
 
@@ -114,7 +114,7 @@ class Model:
         shape = self.architecture
         return f"Model({shape.features}, {shape.head} head, d = {shape.dimension})"
 
-    # --- what it says -----------------------------------------------------------
+    # --- forecasts --------------------------------------------------------------
 
     def scenario_set(
         self, context: Context | npt.ArrayLike, network: RoadNetwork, path: Path | None = None
@@ -174,7 +174,7 @@ class Model:
             raise InputError("context: values must be finite, or NaN where unknown")
         hour = row[0, self.encoding.columns.index("hour")]
         if not (np.isnan(hour) or 0 <= hour < 24):
-            raise InputError(f"context: hour {hour:g} is none of a day")
+            raise InputError(f"context: invalid hour {hour:g}; expected 0 to 23")
         return row
 
     def _part(self, network: RoadNetwork) -> _NetworkPart:
@@ -214,7 +214,7 @@ class Model:
         return 0.0 if learned is None else 60.0 * float(np.logaddexp(0.0, float(learned[0])))
 
     def check(self, network: RoadNetwork) -> None:
-        """Refuse a network this model cannot speak about."""
+        """Refuse a network on which this model has no forecast."""
         if self.architecture.features == "attributes" or self.network_checksum == network.checksum:
             return
         west, south, east, north = self.network_bounds
@@ -250,7 +250,7 @@ class Model:
 
     @staticmethod
     def load(folder: str | os.PathLike[str]) -> "Model":
-        """Read a model directory, or say in one line why it is none."""
+        """Read a model directory; an error gives the reason in one line."""
         from ideal_dispatch.forecast import model_directory
 
         return model_directory.load(folder)

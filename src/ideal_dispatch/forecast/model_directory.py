@@ -73,7 +73,7 @@ def model_card(model: Model) -> str:
 
 
 def load(folder: str | os.PathLike[str]) -> Model:
-    """The model of a directory, or one line that says why it is none."""
+    """The model of a directory; an error gives the reason in one line."""
     where = Path(folder)
     if not where.exists():
         raise InputError(f"{where}: no such folder; {_KIND.advice}")

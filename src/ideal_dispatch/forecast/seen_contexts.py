@@ -21,7 +21,7 @@ _CATEGORIES = (WEEKDAYS, MONTHS, ("holiday",), ("holiday_eve",))
 class SeenContexts:
     """The range of every context column in training, and how often its categories occurred.
 
-    A column that was never known is NaN: nothing can be said about it. ``trips_by_hour``
+    A column that was never known is NaN and never unusual. ``trips_by_hour``
     has a number for each hour of the day, ``trips_by_flag`` one for each flag.
     ``sources`` names, for each weather variable, where its values came from;
     values of another source may be measured differently.

@@ -1,4 +1,4 @@
-"""Training from trips whose routes nobody recorded; torch is imported only here."""
+"""Training from trips without recorded routes; only this package imports torch."""
 
 from ideal_dispatch.errors import MissingExtraError
 

@@ -18,7 +18,9 @@ from ideal_dispatch.errors import InputError
 from ideal_dispatch.files import atomic_write
 from ideal_dispatch.learning.trainer import Epoch, Trainer
 
-_KIND = FileKind("ideal-dispatch training checkpoint", 1, "checkpoint", "delete it to start anew")
+_KIND = FileKind(
+    "ideal-dispatch training checkpoint", 1, "checkpoint", "delete it to start from the beginning"
+)
 
 
 def checkpoint_name(member: int = 0) -> str:

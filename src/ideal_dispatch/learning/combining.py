@@ -1,11 +1,10 @@
-"""Several networks made one: by averaging them, or by teaching one what they know.
+"""Several networks combined into one: their average, or a network that they teach.
 
-Single trips are noise for the most part, and networks of different seeds err in
-different ways. The average of their logarithmic times is algebraically a network
-of the same kind. Gradient boosting errs in yet other ways, but it speaks of whole
-trips and never of roads; so it can only teach: a network of normal size learns from
-the real trips and from trips that nobody drove, with what the teachers expect of
-them.
+Single trips are mostly noise, and networks of different seeds err in different ways. The
+average of their logarithmic times is algebraically a network of the same kind. Gradient
+boosting errs in yet other ways, but predicts whole trips and no roads, so it can only
+teach: a network of normal size learns from the real trips and from made-up ones, whose
+times the teachers predict.
 """
 
 from collections.abc import Sequence
@@ -23,7 +22,7 @@ from ideal_dispatch.learning.trip_table import TripTable
 
 _LESSON, _MEMBERS = 4, 5  # streams of random numbers of one seed, beside those of the trainer
 _SHARE_OF_BOOSTING = 0.4
-_PER_TRIP, _LEAST = 2, 5000  # trips that nobody drove: for each real one, and at the least
+_PER_TRIP, _LEAST = 2, 5000  # made-up trips: for each real one, and at least
 
 
 def member_params(params: TrainParams) -> list[TrainParams]:
@@ -73,9 +72,8 @@ def averaged(members: Sequence[RepresentationNetwork]) -> RepresentationNetwork:
 def lesson(data: TrainingData, teacher: RepresentationNetwork, seed: int) -> TrainingData:
     """The training trips, and others with the ends of one and the moment of another.
 
-    What these took is the teachers' word: the geometric mean of the network's and
-    of gradient boosting's, which knows as much of a trip as the network does of
-    roads and is fitted to the same trips.
+    The times of these are the geometric mean of the network's prediction and of gradient
+    boosting's, which has the same inputs and is fitted to the same trips.
     """
     trips, train, network = data.trips, data.train, data.network
     count = max(_PER_TRIP * train.size, _LEAST)
@@ -114,5 +112,4 @@ def lesson(data: TrainingData, teacher: RepresentationNetwork, seed: int) -> Tra
         train=np.concatenate([train, np.arange(len(trips), len(both))]),
         free_flow_s=data.free_flow_s[rows],
         contexts=data.contexts[moment],
-        target_s=both.observed_s,
     )

@@ -1,10 +1,9 @@
-"""A model that is also known on days that it has not seen.
+"""A model with predictions of its training trips by networks that have not seen them.
 
-Days are dealt to a few parts. For each part a network is trained on the others, and says
-how long the part's trips take: a prediction that has not seen the trip. What is fitted on
-such predictions, such as the spread of response times, is right for the trips to
-come; fitted on what the networks were trained on, it would be too small. The model is the
-average of the networks.
+Days are divided into a few parts. For each part a network is trained on the others and
+predicts the part's trips. A spread of response times that is fitted on such predictions
+holds for future trips; fitted on trips that the networks learned from, it would be too
+small. The model is the average of the networks.
 """
 
 import os
@@ -64,7 +63,7 @@ def cross_fit(
     days, day = np.unique(local_days(trips), return_inverse=True)
     if days.size < folds:
         raise InputError(
-            f"{days.size} days of trips cannot be dealt to {folds} parts; give more days"
+            f"{days.size} days of trips cannot be divided into {folds} parts; give more days"
         )
     of_day = np.empty(days.size, np.int64)
     order = np.random.default_rng([params.seed, _PARTS]).permutation(days.size)

@@ -33,7 +33,7 @@ class RepresentationNetwork(nn.Module):
     head too is scaled by √c₀: it then starts at sensible times in any city. And
     unlike the paper, no time leaves the physical bounds of its edge. Seconds of
     a trip beside its drive are softplus(``trip_constant``) minutes; they start at
-    ``constant_s`` or 42 s, whichever is less, and without one there are none.
+    ``constant_s`` or 42 s, whichever is less; 0 leaves the constant out.
     """
 
     def __init__(
@@ -191,7 +191,7 @@ def whitening(
 def export(network: RepresentationNetwork, data: "TrainingData") -> Model:
     """The model with a radius of zero; a polar head gets its directions here.
 
-    The loss says nothing about them. They are the principal components of ψ's
+    The loss does not determine them. They are the principal components of ψ's
     hidden layer over all edges: edges that the model treats alike point alike,
     and no direction dominates.
     """

@@ -1,9 +1,8 @@
-"""The lower level: the fastest path of every trip under the current times, or the one given."""
+"""The lower level: the fastest path of every trip under the current times."""
 
 import os
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +11,6 @@ import torch
 from ideal_dispatch.arrays import FloatArray, first_where
 from ideal_dispatch.compiled import plain
 from ideal_dispatch.errors import IdealError, UnreachableError
-from ideal_dispatch.forecast.edge_times import times_along
 from ideal_dispatch.learning.encoders import RepresentationNetwork
 from ideal_dispatch.learning.lower_level_kernels import fastest_paths
 from ideal_dispatch.network import RoadNetwork
@@ -41,53 +39,25 @@ class Routes:
         return self.edges[self.start[rows][owner] + offset], owner
 
 
-class _Contexts:
-    """Contexts grouped: equal ones are evaluated once."""
-
-    def __init__(self, inputs: FloatArray) -> None:
-        distinct, group = np.unique(inputs.astype(np.float32), axis=0, return_inverse=True)
-        self.contexts = torch.from_numpy(distinct)
-        self.group: Rows = group.reshape(-1).astype(np.int64)
-
-    def _parts(self, model: RepresentationNetwork) -> tuple[Any, Any]:
-        """Edges and contexts under the current weights, as kernels take them."""
-        times = model.edge_times(model.edge_part().detach())
-        return plain(times), model.context_rows(self.contexts)
-
-
-class GivenRoutes(_Contexts):
-    """Trips whose paths are known: nothing is solved, only their times are predicted."""
-
-    def __init__(self, routes: Routes, inputs: FloatArray) -> None:
-        super().__init__(inputs)
-        self._routes = routes
-
-    def solve(self, model: RepresentationNetwork, rows: Rows) -> tuple[Routes, FloatArray]:
-        """The given paths of the trips in ``rows``, and their seconds."""
-        edges, owner = self._routes.of(rows)
-        along = np.empty(edges.size)
-        times_along(*self._parts(model), self.group[rows][owner], edges, along)
-        seconds = np.asarray(np.bincount(owner, finite(along), rows.size), float)
-        start = np.concatenate([[0], np.cumsum(np.bincount(owner, minlength=rows.size))])
-        return Routes(edges, start), seconds
-
-
-class LowerLevel(_Contexts):
+class LowerLevel:
     """Trips of which only the ends are known: each takes the fastest path of its context.
 
-    The time of an edge is worked out when a search first looks at it: those farther
-    from the origin than the destination is never matter.
+    Equal contexts are evaluated once. The time of an edge is worked out when a search first
+    looks at it: those farther from the origin than the destination never matter.
     """
 
     def __init__(self, network: RoadNetwork, trips: Trips, inputs: FloatArray) -> None:
-        super().__init__(inputs)
         self._network, self._trips = network, trips
+        distinct, group = np.unique(inputs.astype(np.float32), axis=0, return_inverse=True)
+        self.contexts = torch.from_numpy(distinct)
+        self.group: Rows = group.reshape(-1).astype(np.int64)
 
     def solve(self, model: RepresentationNetwork, rows: Rows) -> tuple[Routes, FloatArray]:
         """Canonical fastest paths of the trips in ``rows``, and their seconds."""
         graph, trips = self._network.turn_graph, self._trips
         roads = plain((graph.out, graph.into, graph.edge))
-        times, contexts = self._parts(model)
+        times = plain(model.edge_times(model.edge_part().detach()))
+        contexts = model.context_rows(self.contexts)
         edges: list[npt.NDArray[np.int32]] = [np.empty(0, np.int32)] * rows.size
         seconds = np.empty(rows.size)
 

@@ -22,7 +22,7 @@ def fastest_paths(  # type: ignore[no-untyped-def]
 
     ``graph`` has outgoing and incoming arcs and the edge that each drives, ``times`` is
     :class:`EdgeTimes`. Row i of ``arcs`` ends with ``counts[i]`` arcs. Seconds are infinite,
-    and the path empty, where there is no way; not a number where a time is none.
+    and the path empty, where there is no way; NaN where a time is NaN.
     """
     out, into, drives = graph
     nodes, edges = out[0].size - 1, times[0].shape[0]

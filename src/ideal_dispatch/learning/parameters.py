@@ -41,7 +41,7 @@ class TrainParams:
     paths, strong decay, and the last weights. :meth:`paper` is Algorithm 1 of
     the paper.
 
-    ``path_refreshes`` 0 solves the lower level anew for every batch, as the
+    ``path_refreshes`` 0 solves the lower level for every batch, as the
     theorems ask; otherwise paths are renewed that often an epoch. With
     ``rarer_paths`` only some epochs renew them: all up to the fourth, then
     every second, every third and so on, two times each. ``loss`` is "squared",
@@ -126,7 +126,7 @@ class TrainParams:
     def few(cls, **changes: Any) -> "TrainParams":
         """The practical setting where trips are few for the roads, as in a large city's unit log.
 
-        Places are told apart more coarsely, and outliers count less: chosen on London's
+        Places are distinguished more coarsely, and outliers count less: chosen on London's
         January to March.
         """
         return cls(**{"huber_log": 0.1} | changes).with_architecture(location_waves=8)
@@ -193,18 +193,18 @@ class TrainingSettings:
         The defaults are those of few trips where there are fewer than :data:`FEW` a road.
         File and ``options`` have the names of :class:`TrainParams`, a table
         ``architecture`` and a table ``radius`` with those of
-        :class:`RadiusParams`; an option that is None changes nothing. Without a
-        level of its own the radius aims at the coverage, and a coverage of 0
+        :class:`RadiusParams`; an option that is None changes nothing. Unless
+        its level is given the radius aims at the coverage, and a coverage of 0
         leaves it unscaled.
         """
         usual = TrainParams.few() if trips_per_road < FEW else TrainParams()
         base = asdict(TrainParams.paper() if paper else usual)
-        told: Mapping[str, Any] = {}
+        stored: Mapping[str, Any] = {}
         if file is not None:
-            told = read_toml(file)
+            stored = read_toml(file)
             with complaints_about(file):
-                cls._of(base, told)
-        params, radius = cls._of(base, _over(told, options or {}))
+                cls._of(base, stored)
+        params, radius = cls._of(base, _over(stored, options or {}))
         return cls(params, radius)
 
     @staticmethod

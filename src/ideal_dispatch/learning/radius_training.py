@@ -21,7 +21,7 @@ from ideal_dispatch.scenarios import target_radius
 
 _TRIPS_PER_TASK = 32
 _TOLERANCE = 1e-6
-COLLAPSED = 0.05  # a predicted median radius below this part of the targets' mean is none at all
+COLLAPSED = 0.05  # of the targets' mean: a smaller median radius predicts no uncertainty
 
 
 # --- target radii of trips ------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""What shape the scenario set has: rank, and which times it moves together.
+"""The shape of the scenario set: its rank, and which times it moves together.
 
 The loss fixes the lengths of embeddings, hardly their directions; so these
 numbers describe a modelling choice and are reported with every model.
@@ -28,8 +28,8 @@ class Shape:
     ``by_distance`` is the mean correlation of the times of two random edges,
     binned by :data:`DISTANCES_M`; ``by_overlap`` that of two trips, binned by
     the share of the shorter one's length that both drive (:data:`OVERLAPS`).
-    ``concentration`` is the median of ‖G‖_F / tr G over trips: 1 means that a
-    scenario can only rescale the whole trip.
+    The correlation of two trips is ⟨G, G′⟩ / ‖G‖‖G′‖. ``concentration`` is the median of
+    ‖G‖_F / tr G over trips: 1 means that a scenario can only rescale the whole trip.
     """
 
     dimension: int
@@ -52,7 +52,20 @@ def describe_shape(
     counted = (first != second) & ~np.isnan(apart)  # without coordinates nothing is near
     driven = [path for path in paths if len(path)]
     chosen = [driven[i] for i in rng.permutation(len(driven))[:_PATHS]]
-    overlap, together, concentration = _trips(network, scenarios, chosen)
+    overlap, together, concentration = np.empty(0), np.empty(0), float("nan")
+    if len(chosen) > 1:
+        matrices = np.array([scenarios.path_matrix(path) for path in chosen])
+        flat = matrices.reshape(len(chosen), -1)
+        norms = np.linalg.norm(flat, axis=1)
+        concentration = float(np.median(norms / np.trace(matrices, axis1=1, axis2=2)))
+        member = np.zeros((len(chosen), network.num_edges))
+        for row, path in zip(member, chosen, strict=True):
+            row[path.edges] = 1.0
+        shared = (member * network.length_m) @ member.T
+        shorter = np.minimum.outer(shared.diagonal(), shared.diagonal())
+        pairs = np.triu_indices(len(chosen), 1)
+        overlap = (shared / shorter)[pairs]
+        together = ((flat @ flat.T) / np.outer(norms, norms))[pairs]
     return Shape(
         dimension=scenarios.dimension,
         effective_rank=scenarios.effective_rank,
@@ -60,26 +73,6 @@ def describe_shape(
         by_distance=_binned(apart[counted], edges[counted], DISTANCES_M),
         by_overlap=_binned(overlap, together, OVERLAPS),
     )
-
-
-def _trips(
-    network: RoadNetwork, scenarios: ScenarioSet, paths: Sequence[Path]
-) -> tuple[FloatArray, FloatArray, float]:
-    """Overlap and implied correlation ⟨G, G′⟩ / ‖G‖‖G′‖ of all pairs of paths."""
-    if len(paths) < 2:
-        return np.empty(0), np.empty(0), float("nan")
-    matrices = np.array([scenarios.path_matrix(path) for path in paths])
-    traces = np.trace(matrices, axis1=1, axis2=2)
-    flat = matrices.reshape(len(paths), -1)
-    norms = np.linalg.norm(flat, axis=1)
-    member = np.zeros((len(paths), network.num_edges))
-    for row, path in zip(member, paths, strict=True):
-        row[path.edges] = 1.0
-    shared = (member * network.length_m) @ member.T
-    shorter = np.minimum.outer(shared.diagonal(), shared.diagonal())
-    upper = np.triu_indices(len(paths), 1)
-    correlation = (flat @ flat.T) / np.outer(norms, norms)
-    return (shared / shorter)[upper], correlation[upper], float(np.median(norms / traces))
 
 
 def _binned(where: FloatArray, values: FloatArray, edges: Sequence[float]) -> FloatArray:

@@ -84,7 +84,7 @@ def split(
 
 
 def default_split(trips: Trips, seed: int, by: SplitBy | None = None) -> Split:
-    """70/10/20; by day where all days are known and there are ten, unless ``by`` says."""
+    """70/10/20; by day where all days are known and there are ten, unless ``by`` is given."""
     if by is None:
         known = not np.isnat(np.asarray(trips.at)).any()
         by = "day" if known and np.unique(local_days(trips)).size >= 10 else "trip"

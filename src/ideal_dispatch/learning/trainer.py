@@ -20,13 +20,7 @@ import torch
 
 from ideal_dispatch.arrays import BoolArray, FloatArray
 from ideal_dispatch.learning.encoders import RepresentationNetwork
-from ideal_dispatch.learning.lower_level import (
-    GivenRoutes,
-    LowerLevel,
-    Routes,
-    Rows,
-    TrainingError,
-)
+from ideal_dispatch.learning.lower_level import LowerLevel, Routes, Rows, TrainingError
 from ideal_dispatch.learning.parameters import TrainParams
 from ideal_dispatch.learning.training_data import TrainingData
 from ideal_dispatch.network import RoadNetwork
@@ -66,12 +60,8 @@ class Trainer:
             data.bounds.on(data.network).expected_s, data.contexts.shape[1], params.seed,
             _CONSTANT_SHARE * self._mean_s if params.trip_constant else 0.0,
         )  # fmt: skip
-        self.lower_level = (
-            LowerLevel(data.network, data.trips, data.contexts)
-            if data.routes is None
-            else GivenRoutes(data.routes, data.contexts)
-        )
-        self._target = torch.tensor(data.target_s, dtype=torch.float32)
+        self.lower_level = LowerLevel(data.network, data.trips, data.contexts)
+        self._target = torch.tensor(data.trips.observed_s, dtype=torch.float32)
         self._regulariser = SpatialRegulariser(data.network) if params.smoothness else None
         self._position = np.full(len(data.trips), -1)
         self._position[data.train] = np.arange(data.train.size)
@@ -258,7 +248,7 @@ class Trainer:
         hidden = per_edge + per_context.index_select(0, torch.from_numpy(group_of)[trip])
         return self.model.times(hidden, edge)
 
-    # --- what it knows ----------------------------------------------------------
+    # --- predictions and weights -------------------------------------------------
 
     def predict(self, rows: Rows) -> np.ndarray:
         """Predicted seconds of trips under the current weights."""
@@ -268,7 +258,7 @@ class Trainer:
         """Mean absolute error on the held-out part, or on the training part if there is none."""
         held_out = self.data.validation
         rows = held_out if held_out.size else self.data.train
-        errors = np.abs(self.predict(rows) - self.data.target_s[rows])
+        errors = np.abs(self.predict(rows) - self.data.trips.observed_s[rows])
         return float(errors.sum() / rows.size)
 
     def finish(self) -> RepresentationNetwork:

@@ -322,7 +322,7 @@ def run_trainer(
 def _details(
     made: TrainedModel, params: TrainParams, radius: RadiusParams, promised: float | None
 ) -> dict[str, Any]:
-    """What the manifest says about the training, as JSON holds it: NaN is null."""
+    """The facts of the training for the manifest, in the types of JSON: NaN is null."""
     radii, test = made.radii, made.split.test
     details = {
         "data": data_facts(made.data.trips, made.split),

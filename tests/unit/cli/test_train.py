@@ -217,8 +217,8 @@ def test_a_cluster_finds_the_same_radii(world: Path, trained: Path, tmp_path: Pa
     ("options", "message"),
     [
         ({}, "holds manifest.json already; add --force to overwrite it"),
-        ({"resume": True}, "training is finished; add --force to train anew"),
-        ({"resume": True, "force": True}, "--resume continues, --force starts anew: choose one"),
+        ({"resume": True}, "training is finished; add --force"),
+        ({"resume": True, "force": True}, "choose one"),
         ({"force": True, "split": "week"}, "split by 'week': it must be 'trip' or 'day'"),
         ({"force": True, "params_file": Path("none.toml")}, "none.toml: no such file"),
     ],

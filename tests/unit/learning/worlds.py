@@ -87,7 +87,7 @@ def in_double(made: Trainer) -> Trainer:
     made.model.least_s, made.model.greatest_s = map(torch.tensor, bounds_s)
     made.model.inputs = torch.tensor(made.data.edges)
     made.lower_level.contexts = made.lower_level.contexts.double()
-    made._target = torch.tensor(made.data.target_s)
+    made._target = torch.tensor(made.data.trips.observed_s)
     return made
 
 
