@@ -13,11 +13,11 @@ from ideal_dispatch.cli import report as command
 from ideal_dispatch.cli.help import described
 from ideal_dispatch.dispatch.baselines import (
     IntervalPolicy,
+    RandomTrigger,
     RegionPolicy,
     RouterDual,
     RouterPolicy,
 )
-from ideal_dispatch.dispatch.controls import QuoteDifferencePolicy, RandomTrigger
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.network import Depot
 from ideal_dispatch.replay.incidents import sample_incidents
@@ -25,6 +25,7 @@ from ideal_dispatch.replay.run import run_replay
 from ideal_dispatch.replay.simulation import Replay
 from ideal_dispatch.traffic.replayed_traffic import ReplayedTraffic
 from ideal_dispatch.traffic.synthetic import SyntheticParams, synthetic_traffic
+from workshop.policies import QuoteDifference
 
 report, _, _ = described(command.report)
 
@@ -36,7 +37,7 @@ def runs(grid: RoadNetwork, tmp_path_factory: pytest.TempPathFactory) -> Path:
     grid.save(folder / "town.network")
     depots = (Depot("West", 0), Depot("East", grid.num_nodes - 1))
     policies = (RegionPolicy(), RouterPolicy(), RouterDual(), IntervalPolicy(),
-                QuoteDifferencePolicy(), RandomTrigger())  # fmt: skip
+                QuoteDifference(), RandomTrigger())  # fmt: skip
     for name, first in (("training", 8), ("test", 15)):
         params = SyntheticParams(days=2, first=date(2023, 5, first), hours=((7, 9),))
         recording = synthetic_traffic(grid, Calendar("Asia/Hong_Kong", "HK"), params)

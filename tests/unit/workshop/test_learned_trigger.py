@@ -10,12 +10,12 @@ import pytest
 from ideal_dispatch import RoadNetwork
 from ideal_dispatch.arrays import FloatArray
 from ideal_dispatch.dispatch import Policy, Situation
-from ideal_dispatch.dispatch.controls import ROUTER_FEATURES, router_features
 from ideal_dispatch.dispatch.threshold import ConstantThreshold
 from ideal_dispatch.errors import FileFormatError, InputError
 from tests.contracts.policy import PolicyContract
 from tests.unit.dispatch.worlds import situation
 from workshop.learned_trigger import LearnedTrigger, Trigger, fit_trigger
+from workshop.policies import ROUTER_FEATURES, router_features
 
 
 def _calls(n: int = 300, seed: int = 0) -> tuple[FloatArray, FloatArray]:
