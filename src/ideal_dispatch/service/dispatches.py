@@ -17,6 +17,7 @@ import sqlalchemy as sa
 from ideal_dispatch.service.clock import SECOND, from_text, moment_text
 from ideal_dispatch.service.deciding.engine import Engine
 from ideal_dispatch.service.deciding.reassessing import looked_at
+from ideal_dispatch.service.errors import RecordUnavailableError
 from ideal_dispatch.service.messages import Closed, Followed, FollowedUnit, KnownWeather
 from ideal_dispatch.service.record import rows
 from ideal_dispatch.service.record.database import Database, Job
@@ -97,18 +98,25 @@ class DispatchFollower:
         """Look at those that are due; how many there were."""
         due = self.database.touch(_claim, job)
         for id_ in due:
-            picture = self.database.read(partial(self._picture, advice_id=id_), job)
-            if picture is None:
-                continue
-            now, row, followed, closed = picture
-            found = None
-            if followed is not None:
-                with job.doing("deciding"):
-                    weather = self.weather(now).weather
-                    found = looked_at(self.engine.assets, followed, closed, weather, now)
-            change = partial(_change, seen=row, followed=followed, found=found)
-            self.database.change(change, job)
+            try:
+                self._look_at(id_, job)
+            except RecordUnavailableError:
+                raise
+            except Exception:  # one that cannot be followed must not hold up the others
+                log.exception("dispatch %s: unexpected", id_)
         return len(due)
+
+    def _look_at(self, id_: str, job: Job) -> None:
+        picture = self.database.read(partial(self._picture, advice_id=id_), job)
+        if picture is None:
+            return
+        now, row, followed, closed = picture
+        found = None
+        if followed is not None:
+            with job.doing("deciding"):
+                weather = self.weather(now).weather
+                found = looked_at(self.engine.assets, followed, closed, weather, now)
+        self.database.change(partial(_change, seen=row, followed=followed, found=found), job)
 
     def _picture(
         self, state: State, advice_id: str

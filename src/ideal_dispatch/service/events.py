@@ -73,9 +73,8 @@ class EventStreams:
                 self._last = last  # after that: a stream that begins reads up to here by itself
             except RecordUnavailableError as error:
                 log.debug("events: %s", error)
-            except Exception:  # a row that makes no sense must not end the task
+            except Exception:
                 log.exception("events: unexpected")
-                self._last = None
             with suppress(TimeoutError):
                 async with asyncio.timeout(_LOOK_S):
                     await self._woken.wait()
@@ -158,19 +157,23 @@ class EventStreams:
         for row in found:
             if row.kind in _UNREAD:
                 continue
-            data: Any = row.content
-            kind, changed = row.kind, data.pop("changes", {}).get("unit", ())
-            plain = [units.get(id_, {"id": id_, "gone": True}) for id_ in changed]
+            try:
+                data: Any = row.content
+                kind, changed = row.kind, data.pop("changes", {}).get("unit", ())
+                plain = [units.get(id_, {"id": id_, "gone": True}) for id_ in changed]
+                if kind == "recommendation":
+                    data = data["answer"]
+                elif kind == "dispatch":
+                    data = dispatches.shown_fields(data["dispatch"])
+            except Exception:  # one damaged row must not hold up those after it
+                log.exception("events: row %d of the log is left out", row.number)
+                continue
             if kind == "units":
                 messages.append(_message("units", plain, row.number))
                 continue
             if plain:
                 messages.append(_message("units", plain))
-            if kind == "recommendation":
-                data = data["answer"]
-            elif kind == "dispatch":
-                data = dispatches.shown_fields(data["dispatch"])
-            elif kind == "closure":
+            if kind == "closure":
                 kind = "closures"
                 data = [self._closures.plain(one, state.now) for one in state.closures()]
             messages.append(_message(kind, data, row.number))

@@ -137,7 +137,7 @@ def remove(tx: Transaction, id: str, actor: str) -> bool:  # noqa: A002
 
 def _remove(tx: Transaction, unit: Unit) -> None:
     tx.delete(unit)
-    if unit.promised(tx.now):
+    if unit.promised(tx.now) and (unit.free or not unit.anonymous):  # else it went, as promised
         log_lost_promise(tx, unit, "gone")
 
 

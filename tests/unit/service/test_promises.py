@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from ideal_dispatch.service.clock import moment
+from ideal_dispatch.service.deciding.reassessing import looked_at
 from ideal_dispatch.service.messages import Advice, Picture
 from ideal_dispatch.service.recommending import Question, new_id
 from ideal_dispatch.service.record.audit import log_rows, verify
@@ -21,6 +22,7 @@ from ideal_dispatch.service.record.rows import LogRow
 from ideal_dispatch.service.requests import Location, RecommendationRequest
 from tests.postgres import Postgres
 from tests.service_town import PATIENT, Local, Town, application, bearer, codes, counts, local
+from tests.waiting import wait_for
 
 NOON = "2025-03-19T12:00:00+08:00"
 MINUTE_S, EXPIRY_S = 60, 120
@@ -235,8 +237,34 @@ def test_a_unit_of_a_count_leaves_when_it_is_accepted(client: Local, town: Town)
     client.report(*counts(D2=1))  # told before it left, perhaps
     assert [one["free"] for one in client.read("/v1/units") if one["depot"] == "D2"] == [False]
     step(client, 2 * MINUTE_S)
+    before = lost(client)
     client.report(*counts(D2=1))
     assert [one["free"] for one in client.read("/v1/units") if one["depot"] == "D2"] == [True]
+    assert lost(client) == before, "it goes to its call, and no count will show it there"
+
+
+def test_a_dispatch_that_cannot_be_followed_does_not_hold_up_others(
+    client: Local, town: Town, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    odd: list[str] = []
+
+    def failing(assets: Any, followed: Any, *rest: Any) -> Any:
+        if followed.call_id in odd:
+            raise ZeroDivisionError
+        return looked_at(assets, followed, *rest)
+
+    monkeypatch.setattr("ideal_dispatch.service.dispatches.looked_at", failing)
+    client.report(*({"id": id_, "depot": "D2", "status": "at_station"} for id_ in ("C1", "C2")))
+    made = [ask(client, town), ask(client, town, "C1")]
+    odd.append(made[0]["call_id"])
+    for one in made:
+        assert client.reply(one).json()["state"] == "running"
+    news = {"id": "C1", "status": "en_route", "call_id": made[1]["call_id"]}
+    client.report(news)
+    where = f"/v1/dispatches/{made[1]['id']}"
+    for _ in range(3):
+        step(client, 2)
+    wait_for(lambda: client.read(where)["primary"]["status"] == "en_route")
 
 
 def test_a_key_with_another_body_is_refused(client: Local, town: Town) -> None:

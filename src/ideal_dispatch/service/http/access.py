@@ -70,7 +70,6 @@ class Only(HTTPBearer):
 
 _CALLERS = ("cad", "dispatcher", "admin")
 Reader = Annotated[Token, Depends(Only("auditor", *_CALLERS))]
-Caller = Annotated[Token, Depends(Only(*_CALLERS))]
 Changer = Annotated[Token, Depends(Only(*_CALLERS, change=True))]
 Dispatcher = Annotated[Token, Depends(Only("dispatcher", "admin", change=True))]
 Admin = Annotated[Token, Depends(Only("admin"))]

@@ -44,7 +44,7 @@ REFUSALS: dict[int | str, dict[str, Any]] = {
         401: "no token, or one that is not known",
         403: "the token's role may not do this",
         404: "not found",
-        408: "the body came too slowly",
+        408: "the body came too slowly, or the client hung up",
         409: "it no longer holds; `code` says why",
         413: "the body is too large",
         415: "the body is not in UTF-8",

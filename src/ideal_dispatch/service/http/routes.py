@@ -23,7 +23,7 @@ from ideal_dispatch.service.clock import micros
 from ideal_dispatch.service.errors import ConflictError
 from ideal_dispatch.service.http import access
 from ideal_dispatch.service.http import answer_schemas as out
-from ideal_dispatch.service.http.access import Admin, Caller, Changer, Dispatcher, Reader
+from ideal_dispatch.service.http.access import Admin, Changer, Dispatcher, Reader
 from ideal_dispatch.service.http.eido import Eido
 from ideal_dispatch.service.http.protection import ASK, BEGAN, EIDO, SESSION, UNITS
 from ideal_dispatch.service.http.refusals import REFUSALS, or_404
@@ -72,7 +72,7 @@ async def recommend(
     request: schemas.RecommendationRequest,
     asked: Request,
     service: Serving,
-    caller: Caller,
+    caller: Changer,
     key: Key = None,
     brief: Brief = False,
 ) -> Response:
@@ -93,7 +93,7 @@ async def eido(
     document: Annotated[dict[str, Any], Body()],  # no example: tools would follow the `$ref` in it
     asked: Request,
     service: Serving,
-    caller: Caller,
+    caller: Changer,
     key: Key = None,
     brief: Brief = False,
 ) -> Response:
@@ -104,13 +104,14 @@ async def eido(
     the advice, unless it makes no sense.
     """
     known: set[str] = set()
-    with suppress(IdealError):
-        known = await service.read(lambda state: {unit.id for unit in state.units()})
+    with suppress(IdealError, TimeoutError):  # the call comes first
+        async with asyncio.timeout(_NEWS_S):
+            known = await service.read(lambda state: {unit.id for unit in state.units()})
     read = await asyncio.to_thread(Eido, document)
     request = await asyncio.to_thread(read.request, service.depots.knows, known.__contains__)
     news = await asyncio.to_thread(read.news, known.__contains__, service.settings.units.codes)
     if news:
-        with suppress(IdealError, TimeoutError):  # the call comes first
+        with suppress(IdealError, TimeoutError):
             async with asyncio.timeout(_NEWS_S):
                 await service.update_units(news, caller.name)
     return await recommend(request, asked, service, caller, key, brief)

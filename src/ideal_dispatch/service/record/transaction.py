@@ -38,7 +38,8 @@ _POSITION = ", ".join(
 _SEE = sa.text(f"""
     UPDATE unit SET {_POSITION},
       told_at = CASE WHEN told_at > :told_at THEN told_at ELSE :told_at END,
-      status_at = CASE WHEN status_at > :status_at THEN status_at ELSE :status_at END
+      status_at = CASE WHEN status_at > :status_at OR status <> :status
+        THEN status_at ELSE :status_at END
     WHERE id = :id
 """)
 
@@ -175,7 +176,7 @@ def see_units(state: State, units: Iterable[Unit]) -> None:
 def _upsert(table: Table, dialect: str) -> Any:
     """The statement that inserts a row, or replaces the one of its id.
 
-    A position that came after the row was read stays: :func:`see_units` locks no head.
+    What :func:`see_units` wrote after the row was read stays, for it locks no head.
     """
     if dialect == "sqlite":
         from sqlalchemy.dialects.sqlite import insert
@@ -187,4 +188,7 @@ def _upsert(table: Table, dialect: str) -> Any:
     if table is rows.unit:
         late = new.seen_at.is_(None) | (new.seen_at < old.seen_at)
         values |= {name: sa.case((late, old[name]), else_=new[name]) for name in _SEEN}
+        confirmed = (old.status_at > new.status_at) & (old.status == new.status)
+        values["told_at"] = sa.case((old.told_at > new.told_at, old.told_at), else_=new.told_at)
+        values["status_at"] = sa.case((confirmed, old.status_at), else_=new.status_at)
     return made.on_conflict_do_update(index_elements=["id"], set_=values)

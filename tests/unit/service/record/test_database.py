@@ -104,7 +104,7 @@ def test_positions_and_a_change_do_not_wait_for_each_other(url: str) -> None:
         tx.log("units", "", {})
 
     database.change(add, soon())
-    seen = [replace(one, lon=1.0, lat=2.0, seen_at=5, told_at=5) for one in units]
+    seen = [replace(one, lon=1.0, lat=2.0, seen_at=5, told_at=5, status_at=5) for one in units]
     reported: list[Future[None]] = []
 
     def promise(tx: Transaction) -> None:
@@ -121,7 +121,12 @@ def test_positions_and_a_change_do_not_wait_for_each_other(url: str) -> None:
         database.change(promise, soon())
         reported[0].result()
     found = database.read(lambda state: state.units(), soon())
-    assert [(one.promised_to, one.lon, one.seen_at) for one in found] == [("c-1", 1.0, 5)] * 2
+    for one in found:
+        assert (one.promised_to, one.lon, one.seen_at) == ("c-1", 1.0, 5)
+        assert (one.told_at, one.status_at) == (5, 5)
+    changed = [replace(one, status="on_scene", status_at=9) for one in units]  # as another knew it
+    database.touch(partial(see_units, units=changed), soon())
+    assert {one.status_at for one in database.read(lambda state: state.units(), soon())} == {5}
     database.close()
     other.close()
 
