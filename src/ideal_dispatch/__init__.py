@@ -86,7 +86,7 @@ if TYPE_CHECKING:
     from ideal_dispatch.errors import IdealError, UnreachableError, WeatherError
     from ideal_dispatch.evaluation.judged import Judged
     from ideal_dispatch.evaluation.outcomes import Outcomes
-    from ideal_dispatch.evaluation.report import write_report
+    from ideal_dispatch.evaluation.replay_report import replay_report
     from ideal_dispatch.fleet import FleetCity, SecondRule, harbour_fleet, simulate_fleet
     from ideal_dispatch.forecast import Model
     from ideal_dispatch.forecast.response_time import ResponseModel, ResponsePair, ResponseTime
@@ -119,7 +119,7 @@ _NAMES = {
     "dispatch.worth": "Worth",
     "errors": "IdealError UnreachableError WeatherError",
     "evaluation.outcomes": "Outcomes",
-    "evaluation.report": "write_report",
+    "evaluation.replay_report": "replay_report",
     "evaluation.judged": "Judged",
     "fleet": "FleetCity SecondRule harbour_fleet simulate_fleet",
     "forecast": "Model",
@@ -148,8 +148,8 @@ __all__ = [
     "Trip", "Trips", "UnreachableError", "Weather", "WeatherError", "WeatherValue", "Worth",
     "__version__", "burg_divergence", "decide", "explain_gap", "fit", "harbour_city",
     "harbour_fleet", "minimise_linear", "observe", "optimistic_gap", "pairwise_gap",
-    "prepare_records", "run_experiment", "run_replay", "simulate_fleet", "target_radius",
-    "write_report",
+    "prepare_records", "replay_report", "run_experiment", "run_replay", "simulate_fleet",
+    "target_radius",
 ]  # fmt: skip
 
 _found = on_first_use(__name__, {name: home for home in _NAMES for name in _NAMES[home].split()})

@@ -1,9 +1,4 @@
-"""Pages and figures for people: one look, self-contained files, same contents same bytes.
-
-A page is a template of the package that extends ``page.html``; what pages are
-made of (facts, tables, figures, warnings) are the macros of ``parts.html``. A page
-needs no network and no script; every text is escaped.
-"""
+"""Templates and the look of figures: self-contained, same contents same bytes."""
 
 import base64
 import io
@@ -15,7 +10,7 @@ from typing import IO, TYPE_CHECKING, Any
 import numpy as np
 
 from ideal_dispatch.errors import InputError
-from ideal_dispatch.files import atomic_write, write_file
+from ideal_dispatch.files import atomic_write
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -43,7 +38,7 @@ _METADATA: dict[str, dict[str, Any]] = {
 
 @cache
 def environment() -> "Environment":
-    """The templates of the package; texts are escaped in those of HTML."""
+    """The templates of the package; text is escaped in those of HTML."""
     from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 
     made = Environment(
@@ -55,18 +50,12 @@ def environment() -> "Environment":
         keep_trailing_newline=True,
     )
     made.globals["count"] = "{:,}".format
-    made.globals["percent"] = lambda share, digits=0: f"{100 * share:.{digits}f} %"
     return made
 
 
 def render(name: str, /, **values: Any) -> str:
     """The text of a template of the package with its values."""
     return environment().get_template(name).render(values)
-
-
-def save_page(path: str | os.PathLike[str], name: str, /, **values: Any) -> None:
-    """Write a page from its template, or leave what was there untouched."""
-    write_file(path, render(name, **values))
 
 
 # --- figures ------------------------------------------------------------------------
@@ -113,10 +102,15 @@ def figure_url(figure: "Figure") -> str:
         for c in axes.collections
     )
     kind = "png" if heavy or marks > 300 else "svg"
+    mime = "svg+xml" if kind == "svg" else kind
+    return f"data:image/{mime};base64,{base64.b64encode(figure_bytes(figure, kind)).decode()}"
+
+
+def figure_bytes(figure: "Figure", kind: str) -> bytes:
+    """A figure as png, svg or pdf."""
     buffer = io.BytesIO()
     _write_figure(figure, buffer, kind)
-    mime = "svg+xml" if kind == "svg" else kind
-    return f"data:image/{mime};base64,{base64.b64encode(buffer.getvalue()).decode()}"
+    return buffer.getvalue()
 
 
 def figure_kind(path: str | os.PathLike[str]) -> str:

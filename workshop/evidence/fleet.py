@@ -13,20 +13,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ideal_dispatch import __version__
-from ideal_dispatch.evaluation.fleet_figures import (
+from ideal_dispatch.evaluation.fleet_report import (
     LATER,
     RECALL_WORDS,
     SURVIVORS,
-    draw_lines,
-    legend_above,
-    survival,
-    wait,
-)
-from ideal_dispatch.evaluation.fleet_report import (
     caveats,
+    draw_lines,
     harm_table,
     later_told,
+    legend_above,
     one_more_table,
+    survival,
+    wait,
     years_told,
 )
 from ideal_dispatch.evaluation.fleet_runs import (
@@ -36,9 +34,9 @@ from ideal_dispatch.evaluation.fleet_runs import (
     FleetRuns,
     Setting,
 )
-from ideal_dispatch.evaluation.table import Cell, Column, Table
 from ideal_dispatch.files import write_file
 from ideal_dispatch.pages import INK, MUTED, plain_axes
+from ideal_dispatch.report import Cell, Column, Table
 from workshop.evidence.fleet_findings import BOTH, by_entitled, findings, in_short, survivors
 from workshop.evidence.fleet_years import counted
 from workshop.evidence.pages import FOLDER, markdown, write_csv

@@ -4,8 +4,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 
 from ideal_dispatch.dispatch.recall import Recall
-from ideal_dispatch.evaluation.fleet_figures import RECALL_WORDS
-from ideal_dispatch.evaluation.fleet_report import STOOD_DOWN
+from ideal_dispatch.evaluation.fleet_report import RECALL_WORDS, STOOD_DOWN
 from ideal_dispatch.evaluation.fleet_runs import (
     ALWAYS,
     PRICED,

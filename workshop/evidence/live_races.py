@@ -23,12 +23,11 @@ from ideal_dispatch.dispatch.reassessment import (
 )
 from ideal_dispatch.dispatch.survival import CURVES, USUAL_CURVE
 from ideal_dispatch.dispatch.threshold import USUAL_COST
-from ideal_dispatch.evaluation.metrics import Interval
 from ideal_dispatch.evaluation.race_judgement import JudgedRaces
 from ideal_dispatch.evaluation.race_study import RaceStudy, StudySettings, study_races
-from ideal_dispatch.evaluation.table import Cell, Column, Table
 from ideal_dispatch.forecast.response_time import Effects, ResponseModel
 from ideal_dispatch.records.responses import Responses
+from ideal_dispatch.report import Cell, Column, Interval, Table
 
 SETTINGS = StudySettings(date(2012, 1, 1), "year", regressions=False)
 """As `make race-evidence` judges Lancaster: each year by the years before it."""

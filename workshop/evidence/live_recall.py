@@ -16,12 +16,12 @@ import numpy as np
 from ideal_dispatch import __version__
 from ideal_dispatch.arrays import FloatArray
 from ideal_dispatch.dispatch.recall import RECALLS, Recall
-from ideal_dispatch.evaluation.fleet_figures import RECALL_WORDS
+from ideal_dispatch.evaluation.fleet_report import RECALL_WORDS
 from ideal_dispatch.evaluation.fleet_runs import ALWAYS, NEVER, PRICED, SURE
-from ideal_dispatch.evaluation.table import Cell, Column, Table
 from ideal_dispatch.files import write_file
 from ideal_dispatch.fleet.results import RunSummary, standard_error
 from ideal_dispatch.records.responses import Responses
+from ideal_dispatch.report import Cell, Column, Table
 from workshop.evidence import live_races
 from workshop.evidence.fleet_years import tallied
 from workshop.evidence.live_races import LiveRaces

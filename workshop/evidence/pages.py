@@ -5,8 +5,8 @@ import io
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from ideal_dispatch.evaluation.table import Table
 from ideal_dispatch.files import write_file
+from ideal_dispatch.report import Table
 
 FOLDER = Path("docs/evidence")
 

@@ -9,10 +9,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from ideal_dispatch import __version__
-from ideal_dispatch.evaluation.table import Column, Table
 from ideal_dispatch.files import write_file
 from ideal_dispatch.fleet.calibration import HARMS, Calibration, PriceCheck
 from ideal_dispatch.fleet.prices import Harm
+from ideal_dispatch.report import Column, Table
 from workshop.evidence.pages import FOLDER, markdown
 
 NEAR = 0.15

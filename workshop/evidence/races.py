@@ -16,9 +16,7 @@ import numpy.typing as npt
 
 from ideal_dispatch import __version__
 from ideal_dispatch.evaluation.arrivals import Arrivals
-from ideal_dispatch.evaluation.metrics import Interval
-from ideal_dispatch.evaluation.race_figures import race_figures
-from ideal_dispatch.evaluation.race_judgement import OURS, JudgedRaces
+from ideal_dispatch.evaluation.race_judgement import OURS
 from ideal_dispatch.evaluation.race_predictors import (
     BOOSTING,
     QUOTE,
@@ -27,21 +25,20 @@ from ideal_dispatch.evaluation.race_predictors import (
     fit_predictors,
     rank,
 )
-from ideal_dispatch.evaluation.race_report import write_races
+from ideal_dispatch.evaluation.race_report import races_report, write_races
 from ideal_dispatch.evaluation.race_study import (
     RaceStudy,
     StudySettings,
     study_races,
     trained_model,
 )
-from ideal_dispatch.evaluation.race_tables import part_of, race_tables
-from ideal_dispatch.evaluation.table import Cell, Column, Table
 from ideal_dispatch.files import write_file
 from ideal_dispatch.learning.assessment import local_scale
 from ideal_dispatch.learning.cross_fitting import response_settings
 from ideal_dispatch.network import RoadNetwork
 from ideal_dispatch.pages import save_figure
 from ideal_dispatch.records.responses import NEVER, Responses
+from ideal_dispatch.report import Cell, Column, Interval, Table
 from workshop.evidence.pages import FOLDER, shown
 
 IMAGES = Path("docs/images")
@@ -189,7 +186,7 @@ def transfer(log: Responses, network: RoadNetwork, folder: Path) -> Table:
     places = arrivals.places(races.rows)
     places = places[(places >= 0).all(axis=1)]
     places = places[south[places].all(axis=1)]
-    day = arrivals.of_log("date")[places[:, 0]].astype("M8[D]").astype(np.int64)
+    days = arrivals.of_log("date")[places[:, 0]]
     columns = (
         Column("what ours rests on"), Column("AUC", 2), Column("saved s, +25 %"),
         Column("saved s, +50 %"), Column("% of all, +50 %", 0, percent=True),
@@ -201,7 +198,9 @@ def transfer(log: Responses, network: RoadNetwork, folder: Path) -> Table:
         (f"learned north, drives × {factor:.2f} from {len(some)} southern arrivals", scaled),
         ("free flow × hour and response times learned south", home),
     ):
-        judged = _judge(Pairs.of(arrivals, places, predictors), predictors, day)
+        pairs = Pairs.of(arrivals, places, predictors)
+        ranked = rank(pairs, None, predictors)
+        judged = pairs.judged(predictors, {name: ranked[name] for name in (OURS, QUOTE)}, days)
         rows.append(
             (name, judged.auc(OURS), *judged.saved_at(OURS, (0.25, 0.5)).tolist(),
              judged.shares_kept(OURS, (0.5,))[0], judged.gain_ratio,
@@ -224,18 +223,6 @@ def _scaled(carried: Predictors, local: Arrivals) -> Predictors:
     drives_s = response.drive_scale * carried.drive(local)
     factor = local_scale(local.took_s - (expected_s - drives_s), drives_s)
     return replace(carried, response=response.scaled(factor))
-
-
-def _judge(pairs: Pairs, predictors: Predictors, day: npt.NDArray[np.int64]) -> JudgedRaces:
-    mean, median = (
-        np.column_stack([getattr(time, name) for time in pairs.expected])
-        for name in ("mean_s", "median_s")
-    )
-    scores = {name: rank(pairs, None, predictors)[name] for name in (OURS, QUOTE)}
-    return JudgedRaces(
-        pairs.took_s, day.astype(np.int32), {OURS: mean}, {OURS: median}, scores,
-        pairs.pair.gain_s, pairs.pair.second_first,
-    )  # fmt: skip
 
 
 # --- the pages ------------------------------------------------------------------------
@@ -296,7 +283,7 @@ def short_london(study: RaceStudy) -> list[str]:
     judged = study.judged
     late = np.asarray((judged.took_s > 2.0 * judged.predicted_s[OURS]).any(axis=1))
     promising = judged.gain_s >= np.median(judged.gain_s)
-    rest = part_of(judged, np.logical_not(late))
+    rest = judged.select(np.logical_not(late))
     largest = np.sort(judged.saved_s)[::-1][:10].sum() / judged.saved_s.sum()
     told = {name: judged.shares_kept(name, (0.25, 0.5)) for name in judged.scores if name != OURS}
     quarter, half = (max(both[place].mean for both in told.values()) for place in (0, 1))
@@ -363,7 +350,8 @@ def write_page(
     folder: Path, stem: str, words: Sequence[str], study: RaceStudy, more: Iterable[Table]
 ) -> None:
     """The page of an agency, its figures beside the other images, its tables as CSV."""
-    tables = race_tables(study)
+    report = races_report(study)
+    tables = report.tables
     made = f"*Made by `make race-evidence`, ideal-dispatch {__version__}.*"
     blocks = [words[0], made, *words[1:]]
     if stem == "london":
@@ -375,8 +363,8 @@ def write_page(
         "reliability": "What was expected, and what happened",
         "map": "Every race on its place",
     }
-    for name, figure in race_figures(study):
-        save_figure(figure, IMAGES / f"races_{stem}_{name}.png")
+    for name, one in report.figures.items():
+        save_figure(one.figure, IMAGES / f"races_{stem}_{name}.png")
 
     def image(name: str) -> str:
         return f"![{names[name]}](../images/races_{stem}_{name}.png)"

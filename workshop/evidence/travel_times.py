@@ -18,7 +18,6 @@ from benchmarks.city_trips import PAPER_TRIPS
 from benchmarks.manhattan_trips import manhattan
 from ideal_dispatch import __version__
 from ideal_dispatch.arrays import FloatArray
-from ideal_dispatch.evaluation.table import Column, Table
 from ideal_dispatch.files import write_file
 from ideal_dispatch.forecast import Model
 from ideal_dispatch.forecast.model_directory import MANIFEST
@@ -32,6 +31,7 @@ from ideal_dispatch.learning.training_data import TrainingData
 from ideal_dispatch.learning.trip_table import TripTable
 from ideal_dispatch.network import RoadNetwork
 from ideal_dispatch.records import Trips
+from ideal_dispatch.report import Column, Table
 from workshop.evidence.pages import FOLDER, csv_rows, markdown, write_csv
 
 SEEDS = (0, 1, 2)

@@ -52,7 +52,7 @@ def backtest(
         --model model/ --threshold 20 -o out/backtest
     """
     from ideal_dispatch.evaluation import backtest as judged
-    from ideal_dispatch.evaluation.backtest_report import FILES, done_table, write_backtest
+    from ideal_dispatch.evaluation.backtest_report import PAGE, done_table, write_backtest
     from ideal_dispatch.files import check_source
     from ideal_dispatch.forecast import Model
     from ideal_dispatch.network import RoadNetwork
@@ -72,7 +72,7 @@ def backtest(
         tuple(kind or ()),
         train,
     )
-    check_folder(output, FILES, force, [responses_file, network_file, params_file])
+    check_folder(output, (PAGE,), force, [responses_file, network_file, params_file])
     network = None if network_file is None else RoadNetwork.load(network_file)
     with bars() as show:
         found = judged.backtest(

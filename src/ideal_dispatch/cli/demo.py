@@ -169,12 +169,12 @@ def _show_training(run: "TrainedModel", trips: "Trips") -> None:
 
 
 def _show_replay(story: "Story", judged: "Judged") -> None:
-    from ideal_dispatch.cli.views.demo_story import CALIBRATED, LEARNED, OWN, SHARE, WORLD
+    from ideal_dispatch.cli.views.demo_story import CALIBRATED, LEARNED, OWN, SHARE
     from ideal_dispatch.evaluation.metrics import day_t_interval
-    from ideal_dispatch.evaluation.report import how_sure
+    from ideal_dispatch.evaluation.replay_report import how_sure
     from ideal_dispatch.evaluation.result_tables import regret_table
 
-    table, outcomes = regret_table(judged, WORLD), judged.outcomes
+    table, outcomes = regret_table(judged), judged.outcomes
     learned = (
         f"Thresholds were set on {len(CALIBRATED)} other days." if not story.can_learn
         else f"Policies learned from {len(LEARNED)} other days, thresholds were set on "
@@ -187,9 +187,9 @@ def _show_replay(story: "Story", judged: "Judged") -> None:
     out.print()
     _say(f"{table.title}:")
     print_table(table.header, table.text_rows(), table.bold)
-    router_s = outcomes.policy("router").drives[WORLD].primary_s
+    router_s = outcomes.policy("router").primary_s
     row = judged.at(OWN, SHARE)
-    sooner_s = day_t_interval(router_s - row.arrival_s[WORLD], outcomes.day)
+    sooner_s = day_t_interval(router_s - row.arrival_s, outcomes.day)
     _say(
         "Regret: seconds later than the best of the candidate drives. It is below zero where a "
         f"second on another road is sooner than all of these. {OWN} sends a second ambulance to "

@@ -45,15 +45,16 @@ def report(run: Path, output: Path | None = None, force: bool = False) -> None:
       ideal fleet report out/fleet
       ideal fleet report out/fleet -o fleet.html
     """
-    from ideal_dispatch.evaluation.fleet_report import PAGE, caveats, write_fleet_report
+    from ideal_dispatch.evaluation.fleet_report import PAGE, fleet_report
     from ideal_dispatch.evaluation.fleet_runs import FleetRuns
+    from ideal_dispatch.files import write_file
 
     page = output or run / PAGE
     check_file(page, force or output is None)
     with stages("Reporting"):
-        runs = FleetRuns.read(run)
-        write_fleet_report(runs, page)
-    for line in caveats(runs):
+        made = fleet_report(FleetRuns.read(run))
+        write_file(page, made.html())
+    for line in made.caveats:
         warn(line)
     say(f"wrote {page}")
 

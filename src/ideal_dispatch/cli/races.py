@@ -62,7 +62,7 @@ def races(
       ideal races county.responses --learn-until 2013-01-01 --roll --by year \
         --kind ambulance --kind medic -o out/races
     """
-    from ideal_dispatch.evaluation.race_report import FILES, caveats, write_races
+    from ideal_dispatch.evaluation.race_report import PAGE, caveats, write_races
     from ideal_dispatch.evaluation.race_study import StudySettings, study_races
     from ideal_dispatch.files import check_source
     from ideal_dispatch.forecast import Model
@@ -87,7 +87,7 @@ def races(
         gap=not skip_gap,
         seed=seed,
     )
-    check_folder(output, FILES, force, [responses_file, network_file, params_file])
+    check_folder(output, (PAGE,), force, [responses_file, network_file, params_file])
     with bars() as show:
         study = study_races(
             Responses.load(responses_file),
@@ -103,7 +103,7 @@ def races(
     _show(study)
     for line in caveats(study):
         warn(line)
-    say(f"wrote {made[-1]}, races.json, races.csv, and {len(made) - 4} tables and figures")
+    say(f"wrote {made[-1]}, races.json, races.csv, and {len(made) - 3} tables and figures")
 
 
 def read_training(params_file: Path | None, seed: int) -> "TrainingSettings":
@@ -114,7 +114,7 @@ def read_training(params_file: Path | None, seed: int) -> "TrainingSettings":
 
 
 def _show(study: "RaceStudy") -> None:
-    from ideal_dispatch.evaluation.race_tables import predictor_table, volume_table
+    from ideal_dispatch.evaluation.race_report import predictor_table, volume_table
 
     judged, ratio = study.judged, study.judged.gain_ratio
     print_facts(

@@ -75,7 +75,7 @@ def replay(
             )
     first = output / experiment.worlds[-1]
     thresholds = calibration_of(output, first.name)
-    command: list[object] = ["ideal", "report", first / made, "--world", first.name]
+    command: list[object] = ["ideal", "report", first / made]
     if not training_only:
         command += ["--calibration", thresholds]
     if experiment.city.network:

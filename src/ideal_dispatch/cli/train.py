@@ -153,14 +153,7 @@ def _show(made: "TrainedModel", folder: Path) -> None:
 
     report, data, radius = made.report, made.details["data"], made.details["radius"]
     held_out, kept = " and ".join(made.details["held_out_for"]), made.kept_epoch
-    print_table(
-        ("prediction of the test trips", "MAE s", "MAPE %", "beyond IDEAL (95 %)"),
-        [
-            (rival.name, f"{rival.scores.mae_s:.1f}", f"{rival.scores.mape_percent:.1f}",
-             rival.beyond(report.rivals[0]))
-            for rival in report.rivals
-        ],
-    )  # fmt: skip
+    print_table(report.table.header, report.table.text_rows(), report.table.bold)
     level = radius["promised"]
     promise = "none promised" if level is None else f"{100 * level:g} % promised"
     print_facts(

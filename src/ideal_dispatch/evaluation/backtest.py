@@ -1,14 +1,15 @@
 """The advice that past calls of a month would have got, beside what was done and what happened.
 
-For every call the stations near it are candidates. Who is expected first is the
-primary, and the second is the other station with the largest expected gain. All that the
-advice knows was known before the month began.
+For every call the stations near it are candidates. The one expected first is the primary, and the
+second is the other station with the largest expected gain. All that the advice knows was known
+before the month began.
 """
 
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from datetime import date, timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -133,13 +134,11 @@ def backtest(
     watch: Callable[[str, float], None] = lambda stage, done: None,
 ) -> Backtest:
     """What would have been advised on every call of a month."""
-    from pathlib import Path
-
-    if model is not None:
-        check_model(model, settings.start)
-    if network is None and (model is not None or settings.train):
-        raise InputError("times of roads need the network; give it with --network")
-    kinds = settings.kinds or _usual_kinds(responses)
+    check_model(model, settings.start, network, settings.train)
+    kinds = settings.kinds or responses.alike
+    if not kinds:
+        names, counts = np.unique(responses.kind, return_counts=True)
+        kinds = (str(names[counts.argmax()]),)
     log = responses.select(np.isin(responses.kind, kinds))
     month = (log.date >= np.datetime64(settings.start)) & (log.date < np.datetime64(settings.end))
     if not month.any():
@@ -177,12 +176,6 @@ def backtest(
     return _beside(found, now, settings, threshold_s, predictors.words)
 
 
-def _usual_kinds(responses: Responses) -> tuple[str, ...]:
-    """The kinds that race each other by the log's mapping, or the most frequent one."""
-    names, counts = np.unique(responses.kind, return_counts=True)
-    return responses.alike or (str(names[counts.argmax()]),)
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class _Stations:
     """Where units start, as the log knew it before the month."""
@@ -215,7 +208,15 @@ def _advice(
         log.lon[calls][:, None], log.lat[calls][:, None], stations.lon, stations.lat
     )
     near = np.argsort(far_m, axis=1, kind="stable")[:, :NEAREST]
-    asked = _asked(log, calls, near, stations)
+    which = near.ravel()
+    asked = replace(  # as if the unit of each station had been sent
+        as_if_arrived(log.select(np.repeat(calls, near.shape[1]))),
+        unit=np.full(which.size, ""),
+        station=stations.name[which],
+        from_lon=stations.lon[which],
+        from_lat=stations.lat[which],
+        from_road=np.zeros(which.size, bool),
+    )
     arrivals = Arrivals.of(asked, network)
     count = near.shape[1]
     call, rank = np.divmod(arrivals.rows, count)
@@ -247,21 +248,6 @@ def _advice(
         gain[each, chosen],
         chance[each, chosen],
         {why: n for why, n in left_out.items() if n},
-    )
-
-
-def _asked(
-    log: Responses, calls: npt.NDArray[np.int64], near: npt.NDArray[np.int64], stations: _Stations
-) -> Responses:
-    """A row for each call and station near it, as if that station's unit had been sent."""
-    rows, which = np.repeat(calls, near.shape[1]), near.ravel()
-    return replace(
-        as_if_arrived(log.select(rows)),
-        unit=np.full(rows.size, ""),
-        station=stations.name[which],
-        from_lon=stations.lon[which],
-        from_lat=stations.lat[which],
-        from_road=np.zeros(rows.size, bool),
     )
 
 

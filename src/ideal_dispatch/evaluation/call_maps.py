@@ -20,10 +20,11 @@ from ideal_dispatch.network.drawing import (
 )
 from ideal_dispatch.pages import ACCENT, INK, ORANGE, SMALL_PT, WIDTH_IN, plain_axes
 from ideal_dispatch.replay.log import logged_depot
+from ideal_dispatch.report import Figure, clock, file_name
 
 if TYPE_CHECKING:
+    import matplotlib.figure as drawn
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 _EACH = 4
 """Calls drawn for each reason to look at them."""
@@ -39,12 +40,11 @@ _LOWEST_IN, _HIGHEST_IN = 2.8, 5.5  # of the map, which is as high as its drives
 
 def call_maps(
     judged: Judged, network: RoadNetwork, chosen: int | None, why: str
-) -> "Iterator[tuple[str, Figure, str]]":
-    """Names, maps and captions of the calls that stand out, first of the chosen one and ``why``."""
-    outcomes = judged.outcomes
-    policy, world = judged.shown, outcomes.worlds[-1]
+) -> Iterator[Figure]:
+    """Maps of the calls that stand out, first of the chosen one and ``why``."""
+    outcomes, policy = judged.outcomes, judged.shown
     own = judged.at(policy, VOLUMES[0])
-    groups = standing_out(judged, policy, world)
+    groups = standing_out(judged, policy)
     if chosen is not None:
         others = {key: [n for n in found if n != chosen] for key, found in groups.items()}
         groups = {why: [chosen], **others}
@@ -52,8 +52,8 @@ def call_maps(
     for reason, numbers in groups.items():
         for number in numbers:
             entry = entries[number]
-            figure = incident_map(network, entry, policy, world)
-            caption = f"{reason.capitalize()}. {words(entry, policy, world)}"
+            figure = incident_map(network, entry, policy, outcomes.world)
+            caption = words(entry, policy, outcomes.world)
             if entry["decisions"][policy]["second"] is not None:
                 goes = "it was sent" if own.sent[number] else "it was not sent"
                 score_s = entry["decisions"][policy]["score_s"]
@@ -61,10 +61,11 @@ def call_maps(
                     f" {policy} valued the second at {score_s:.1f} s; "
                     f"the threshold at {own.form} is {own.threshold_s:.1f} s, so {goes}."
                 )
-            yield outcomes.incidents[number], figure, caption
+            name = file_name(outcomes.incidents[number])
+            yield Figure(f"incident-{name}", reason.capitalize(), figure, caption)
 
 
-def standing_out(judged: Judged, policy: str, world: str) -> dict[str, list[int]]:
+def standing_out(judged: Judged, policy: str) -> dict[str, list[int]]:
     """Incidents worth a look by reason: largest savings and losses at +25 %, and typical ones.
 
     A loss is against interval-selective at the same volume, or else a second
@@ -72,11 +73,11 @@ def standing_out(judged: Judged, policy: str, world: str) -> dict[str, list[int]
     """
     share = VOLUMES[0]
     own = judged.at(policy, share)
-    drives = judged.outcomes.policy(policy).drives[world]
-    saved = np.where(own.sent, drives.primary_s - own.arrival_s[world], 0.0)
+    drives = judged.outcomes.policy(policy)
+    saved = np.where(own.sent, drives.primary_s - own.arrival_s, 0.0)
     reference = judged.outcomes.roles.get("interval")
     if reference is not None and reference != policy:
-        lost = -judged.saved_s(policy, reference, share, world)
+        lost = -judged.saved_s(policy, reference, share)
     else:
         lost = np.where(own.sent, 0.0, np.nan_to_num(drives.primary_s - drives.second_s))
     usual = np.where(own.sent, np.abs(drives.primary_s - np.median(drives.primary_s)), np.inf)
@@ -120,7 +121,7 @@ class DrawnDrive:
 
 def incident_map(
     network: RoadNetwork, entry: Mapping[str, Any], policy: str, world: str
-) -> "Figure":
+) -> "drawn.Figure":
     """The call of a log's line with a policy's ambulances, the second whether it was sent or not.
 
     Depots that no ambulance left are shown where they lie within the map.
@@ -140,7 +141,7 @@ def incident_map(
 
 def draw_drives(
     network: RoadNetwork, node: int, drives: Sequence[DrawnDrive], depots: Sequence[Depot] = ()
-) -> "Figure":
+) -> "drawn.Figure":
     """Above the streets that two ambulances drove; below the total time promised on the way.
 
     Where both drive the same street, the second one's dashes lie on the first
@@ -182,12 +183,6 @@ def words(entry: Mapping[str, Any], policy: str, world: str) -> str:
     elif saved <= -0.5:
         ahead = f"The second is {-saved:.0f} s later and saves nothing."
     return f"{text} {second.words} {ahead}"
-
-
-def clock(seconds: float) -> str:
-    """Minutes and seconds, as 4:07."""
-    minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes}:{rest:02d}"
 
 
 # --- the map ------------------------------------------------------------------------

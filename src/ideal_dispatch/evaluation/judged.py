@@ -7,9 +7,9 @@ import numpy as np
 
 from ideal_dispatch.arrays import BoolArray, FloatArray
 from ideal_dispatch.dispatch.survival import SurvivalCurve
+from ideal_dispatch.errors import InputError
 from ideal_dispatch.evaluation.metrics import TARGET_S, RegretSummary, cvar, regret_s
-from ideal_dispatch.evaluation.outcomes import Outcomes
-from ideal_dispatch.evaluation.roles import BASELINES, STORY
+from ideal_dispatch.evaluation.outcomes import BASELINES, STORY, Outcomes
 from ideal_dispatch.evaluation.strategies import (
     BEATING,
     VOLUMES,
@@ -30,7 +30,7 @@ from ideal_dispatch.ranges import Checked, Positive, Share
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Curve:
-    """Operating points of a policy in one world, from no second ambulance to all of them.
+    """Operating points of a policy, from no second ambulance to all of them.
 
     ``extra`` is second ambulances per incident; regrets are against the paper's candidates.
     """
@@ -41,12 +41,11 @@ class Curve:
     mean_arrival_s: FloatArray
 
     @classmethod
-    def of(cls, points: Iterable[Strategy], world: str, best_s: FloatArray) -> "Curve":
+    def of(cls, points: Iterable[Strategy], best_s: FloatArray) -> "Curve":
         rows = []
         for point in points:
-            arrival = point.arrival_s[world]
-            late = regret_s(arrival, best_s)
-            rows.append((point.extra, late.mean(), cvar(late, 0.95), arrival.mean()))
+            late = regret_s(point.arrival_s, best_s)
+            rows.append((point.extra, late.mean(), cvar(late, 0.95), point.arrival_s.mean()))
         return cls(*np.array(rows).T)
 
 
@@ -68,7 +67,7 @@ class Judged:
     """A run, and the thresholds at which its policies are compared.
 
     ``calibration`` is the run of other days on which thresholds for a volume
-    are set; without one they are set on the run itself. With a ``goal`` it is told which
+    are set; without one they are set on the run itself. With a ``goal``, tables say which
     thresholds meet it.
     """
 
@@ -80,7 +79,7 @@ class Judged:
 
     @property
     def main(self) -> tuple[str, ...]:
-        """Policies with a part in the story, in the order of telling, then those without a role."""
+        """Policies with a part in the story, in its order, then those without a role."""
         roles = self.outcomes.roles
         return (*(roles[role] for role in STORY if role in roles), *self.outcomes.free)
 
@@ -100,13 +99,11 @@ class Judged:
         """
         found = []
         for name in policies:
-            found += self._rows_of(name)
-            if (own := self.as_set(name)) is not None:
-                found.append(own)
+            found += [*self._rows_of(name), *filter(None, [self.as_set(name)])]
         return found
 
     def as_set(self, name: str) -> Strategy | None:
-        """A policy at its own threshold, where that sends some seconds but not all.
+        """A policy at its own threshold, where that sends some second units but not all.
 
         Candidates have it, and every policy whose table gives a threshold.
         """
@@ -120,11 +117,9 @@ class Judged:
             nearest = self.outcomes.nearest_region and name == roles.get("region")
             return [as_decided(one, "nearest at free flow" if nearest else "")]
         rows = [self.at(name, share) for share in VOLUMES]
-        if "router" in roles:
-            router = self.outcomes.policy(roles["router"]).drives
-            pairs = [(one.drives[world].primary_s, router[world].primary_s) for world in router]
-            if not all(np.array_equal(own, other) for own, other in pairs):
-                rows.insert(0, single(one))
+        router = self.outcomes.policies.get(roles.get("router", ""))
+        if router is not None and not np.array_equal(one.primary_s, router.primary_s):
+            rows.insert(0, single(one))
         if name != roles.get("interval") or "router-dual" not in roles:
             rows.append(dual(one))
         return rows
@@ -137,52 +132,61 @@ class Judged:
         trained = None if self.calibration is None else self.calibration.policy(policy)
         return at_volume(one, share, trained)
 
-    def rate(self, row: Strategy, world: str) -> float:
-        """The candidate-optimal rate: the share of incidents no later than the best candidate."""
-        best_s = self.outcomes.best_s[world]["paper"]
-        return RegretSummary.of(row.arrival_s[world], best_s).optimal
+    def regret(self, row: Strategy) -> RegretSummary:
+        """The regret of a row against the paper's candidates."""
+        return RegretSummary.of(row.arrival_s, self.outcomes.best_s["paper"])
 
-    def strongest(self, world: str) -> Strategy | None:
-        """The baseline with the highest candidate-optimal rate; of equals the one told first."""
+    def rate(self, row: Strategy) -> float:
+        """The candidate-optimal rate: the share of incidents no later than the best candidate."""
+        return self.regret(row).optimal
+
+    def strongest(self) -> Strategy | None:
+        """The baseline with the highest candidate-optimal rate; of equals the first."""
         roles = self.outcomes.roles
         rows = self.rows(roles[role] for role in BASELINES if role in roles)
-        return max(rows, key=lambda row: self.rate(row, world), default=None)
+        return max(rows, key=self.rate, default=None)
 
-    def beating(self, policy: str, world: str, found_on: Outcomes | None = None) -> Strategy | None:
+    def beating(self, policy: str, found_on: Outcomes | None = None) -> Strategy | None:
         """A policy where it first exceeds the strongest baseline's candidate-optimal rate.
 
         [IDEAL] Figures 4 and 7, the point of lower volume: of all thresholds the one that
-        sends the fewest seconds. As in the paper it is found on the incidents that it is
+        sends the fewest second units. As in the paper it is found on the incidents that it is
         judged on; ``found_on`` is another run to find the threshold on. None where
         no threshold does, or where there is no baseline.
         """
         run = self if found_on is None else Judged(found_on)
-        rival = run.strongest(world)
+        rival = run.strongest()
         if rival is None:
             return None
-        best_s = run.outcomes.best_s[world]["paper"]
-        rate = run.rate(rival, world)
+        best_s, rate = run.outcomes.best_s["paper"], run.rate(rival)
         threshold_s = threshold_where(
-            run.outcomes.policy(policy), world,
+            run.outcomes.policy(policy),
             lambda arrival_s: regret_s(arrival_s, best_s) <= 0.0, lambda share: share > rate,
         )  # fmt: skip
         if threshold_s is None:
             return None
         return at_threshold(self.outcomes.policy(policy), threshold_s, BEATING)
 
-    def covering(self, policy: str, world: str, goal: Goal) -> Strategy | None:
+    def covering(self, policy: str, goal: Goal) -> Strategy | None:
         """A policy at the highest threshold that met a goal in ``calibration``.
 
         The paper leaves it to the dispatch centre to tune the threshold by its coverage
         target ([IDEAL] section 6.2). None where no threshold met it.
         """
-        found_on = (self.calibration or self.outcomes).only(world).policy(policy)
-        threshold_s = threshold_where(found_on, world, goal.met, lambda share: share >= goal.share)
+        found_on = self.calibration or self.outcomes
+        if found_on.world != self.outcomes.world:
+            raise InputError(
+                f"{found_on.name}: the calibration is of {found_on.world} traffic; a coverage "
+                f"target needs one of {self.outcomes.world} traffic"
+            )
+        threshold_s = threshold_where(
+            found_on.policy(policy), goal.met, lambda share: share >= goal.share
+        )
         if threshold_s is None:
             return None
         return at_threshold(self.outcomes.policy(policy), threshold_s)
 
-    def curves(self, policy: str, world: str) -> dict[str, "Curve"]:
+    def curves(self, policy: str) -> dict[str, "Curve"]:
         """The points of all its thresholds by the policy's name; of its own, by that label.
 
         One that has no choice of volume has a single point.
@@ -192,20 +196,20 @@ class Judged:
             points = [at_threshold(one, threshold) for threshold in thresholds(one)]
         else:
             points = [single(one) if sends_one(one) else dual(one)]
-        best = self.outcomes.best_s[world]["paper"]
-        found = {policy: Curve.of(points, world, best)}
+        best_s = self.outcomes.best_s["paper"]
+        found = {policy: Curve.of(points, best_s)}
         if (own := self.as_set(policy)) is not None:
-            found[own.label] = Curve.of([own], world, best)
+            found[own.label] = Curve.of([own], best_s)
         return found
 
-    def saved_s(self, policy: str, reference: str, share: float, world: str) -> FloatArray:
+    def saved_s(self, policy: str, reference: str, share: float) -> FloatArray:
         """By how much each call is reached sooner than under ``reference`` at the same target."""
-        return self.at(reference, share).arrival_s[world] - self.at(policy, share).arrival_s[world]
+        return self.at(reference, share).arrival_s - self.at(policy, share).arrival_s
 
-    def matched_saved_s(self, policy: str, reference: str, share: float, world: str) -> FloatArray:
+    def matched_saved_s(self, policy: str, reference: str, share: float) -> FloatArray:
         """The same with exactly ``share`` second ambulances per call from both."""
         other, own = (self.outcomes.policy(name) for name in (reference, policy))
-        return matched_arrival_s(other, share, world) - matched_arrival_s(own, share, world)
+        return matched_arrival_s(other, share) - matched_arrival_s(own, share)
 
     @property
     def candidates(self) -> tuple[str, ...]:

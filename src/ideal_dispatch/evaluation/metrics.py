@@ -8,6 +8,7 @@ from scipy.special import stdtrit
 
 from ideal_dispatch.arrays import FloatArray, IntArray
 from ideal_dispatch.dispatch.survival import SurvivalCurve
+from ideal_dispatch.report import Interval
 
 QUICK_S, TARGET_S = 480.0, 720.0
 """Eight minutes, what many services promise, and twelve, the Hong Kong one's."""
@@ -84,15 +85,6 @@ class ArrivalSummary:
 
 
 # --- differences of two strategies ----------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Interval:
-    """A mean and the ends of its 95 % interval; NaN where there is too little to tell."""
-
-    mean: float
-    low: float = float("nan")
-    high: float = float("nan")
 
 
 @dataclass(frozen=True, slots=True)

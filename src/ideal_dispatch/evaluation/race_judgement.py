@@ -5,17 +5,17 @@ both arrived. Here its two candidates are columns; everything that was expected 
 them comes with it, so that judging is arithmetic on arrays.
 """
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from ideal_dispatch.arrays import BoolArray, FloatArray, IntArray, read_only
+from ideal_dispatch.arrays import BoolArray, FloatArray, IntArray
 from ideal_dispatch.errors import InputError
-from ideal_dispatch.evaluation.metrics import Interval
+from ideal_dispatch.report import Interval
 
 OURS, RANDOM = "ideal", "random"
 SHARES = (0.25, 0.5, 0.75)
@@ -47,27 +47,38 @@ class JudgedRaces:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        took_s = read_only(self.took_s, np.float64, (None, 2), "took_s")
-        n = len(took_s)
-        if not n:
+        if not len(self.took_s):
             raise InputError("there is no race to judge; choose an earlier date, or give more rows")
         if OURS not in self.expected_s:
             raise InputError(f"expected_s: {OURS} is missing, which chooses the primary")
-        columns: dict[str, Any] = {"took_s": took_s}
-        columns["day"] = read_only(self.day, np.int32, (n,), "day")
-        for name in ("gain_s", "second_first"):
-            columns[name] = read_only(getattr(self, name), np.float64, (n,), name)
-        for name, shape in (("expected_s", (n, 2)), ("predicted_s", (n, 2)), ("scores", (n,))):
-            given: Mapping[str, FloatArray] = getattr(self, name)
-            columns[name] = {
-                key: read_only(values, np.float64, shape, f"{name} of {key}")
-                for key, values in given.items()
-            }
-        for name, value in columns.items():
-            object.__setattr__(self, name, value)
 
     def __len__(self) -> int:
         return len(self.took_s)
+
+    def select(self, rows: BoolArray) -> "JudgedRaces":
+        """Some of the races."""
+        expected_s, predicted_s, scores = (
+            {name: values[rows] for name, values in table.items()}
+            for table in (self.expected_s, self.predicted_s, self.scores)
+        )
+        return JudgedRaces(
+            self.took_s[rows], self.day[rows], expected_s, predicted_s, scores,
+            self.gain_s[rows], self.second_first[rows], self.seed,
+        )  # fmt: skip
+
+    @classmethod
+    def together(cls, parts: Sequence["JudgedRaces"]) -> "JudgedRaces":
+        """The races of all parts, with the rankings and predictors that all of them have."""
+
+        def joined(name: str) -> Any:
+            values = [getattr(part, name) for part in parts]
+            if not isinstance(values[0], dict):
+                return np.concatenate(values)
+            shared = [key for key in values[0] if all(key in table for table in values)]
+            return {key: np.concatenate([table[key] for table in values]) for key in shared}
+
+        names = (field.name for field in fields(cls) if field.name != "seed")
+        return cls(**{name: joined(name) for name in names}, seed=parts[0].seed)
 
     # --- what happened ----------------------------------------------------------
 

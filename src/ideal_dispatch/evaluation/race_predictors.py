@@ -1,38 +1,36 @@
-"""Who expects what of a unit's arrival: ours, and the predictors it is held against.
+"""Predictions of a unit's arrival: ours, and the predictors it is compared with.
 
-Everything is fitted on arrivals before the day from which races are judged. What
-is chosen is chosen on the last days before it.
+Everything is fitted on arrivals before the day from which races are judged. What is chosen is
+chosen on the last days before it.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from ideal_dispatch.arrays import BoolArray, FloatArray
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.evaluation.arrivals import Arrivals, Predict, Rows, as_if_arrived, by_hour
-from ideal_dispatch.evaluation.race_judgement import OURS
+from ideal_dispatch.evaluation.race_judgement import OURS, JudgedRaces
 from ideal_dispatch.forecast import Model
 from ideal_dispatch.forecast.response_time import ResponseModel, ResponsePair, ResponseTime
 from ideal_dispatch.gap import optimistic_gap
 from ideal_dispatch.records import Trips
 
 if TYPE_CHECKING:
-    from ideal_dispatch.learning.baselines import Baseline
     from ideal_dispatch.learning.trip_table import TripTable
 
 STRAIGHT, ROAD, FREE_FLOW = "straight line", "road distance", "free flow × hour"
-BOOSTING, LINEAR, IDENTITY = "boosting", "linear", "station and hour"
+BOOSTING, IDENTITY = "boosting", "station and hour"
 QUOTE, RATIO = "quote difference", "quote ratio"
 GAIN_BOOSTING = "boosting on the gain"
-PRINTED_GAP, OTHER_GAP = "printed gap", "gap of the other depot"
+PRINTED_GAP = "printed gap"
 
 _NOMINAL_M_S = 8.0  # a straight line becomes a drive; its scale is fitted
-_CONSTANTS_S = (0.0, 60.0, 90.0)  # of linear regression; boosting finds its own
-_LEAST_S = 20.0  # of a drive, after a constant was taken away
 _HELD_OUT = 0.2
 _LEAST_RACES = 30
 _LEAST_LATER = 500  # arrivals after a model's last day
@@ -96,7 +94,7 @@ def fit_predictors(
         others[FREE_FLOW], drive = by_hour(known, "free_flow_s")
         others[ROAD], _ = by_hour(known, "road_m")
         if regressions:
-            others |= _regressions(known)
+            others[BOOSTING] = boosted(known)
         whose, words = FREE_FLOW, "free flow × hour: no model was given or trained"
     if model is not None:
         drive, whose, words = model_drive(model), model.checksum, "edge times learned from trips"
@@ -174,55 +172,30 @@ def same_contexts(trips: Trips) -> Iterator[Rows]:
     yield from np.split(order, np.cumsum(np.bincount(group.reshape(-1)))[:-1])
 
 
-# --- regressions --------------------------------------------------------------------
+# --- boosting -----------------------------------------------------------------------
 
 
-def _regressions(known: Arrivals) -> dict[str, Predict]:
-    """Linear regression and gradient boosting on each trip's road, ends and context.
+def boosted(known: Arrivals) -> Predict:
+    """Gradient boosting of whole responses on each trip's road, ends and context.
 
-    Settings are chosen on the last days: penalty or trees and leaves, and the constant
-    that is taken from every response before the rest is compared with free flow. Boosting
-    learns whole responses. With the chosen settings all arrivals are learned from.
-    ``boosting`` is the better of the two.
+    Trees, leaves and whether it sees locations are chosen on the last days; with the chosen
+    settings it learns from all arrivals.
     """
-    from ideal_dispatch.learning.baselines import boosting, linear
+    from ideal_dispatch.learning.baselines import boosting
 
-    table = _table(known)
-    days = known.of_log("date")
+    table, days = _table(known), known.of_log("date")
     later = days >= np.sort(days)[int((1.0 - _HELD_OUT) * days.size)]
     if later.all():
         later = np.arange(days.size) >= (1.0 - _HELD_OUT) * days.size
-    kinds: dict[str, Sequence[Baseline]] = {
-        LINEAR: [linear(penalty) for penalty in (1.0, 10.0, 100.0)],
-        **{
-            f"{BOOSTING} {word} location": [
-                boosting(trees, leaves, located=word == "with", whole=True)
-                for trees, leaves in product((100, 300), (8, 16))
-            ]
-            for word in ("without", "with")
-        },
-    }
-    found: dict[str, Predict] = {}
-    errors: dict[str, float] = {}
-    for name, candidates in kinds.items():
-        settings = list(product(candidates, _CONSTANTS_S if name == LINEAR else (0.0,)))
-        tried = [_fitted(one, c, table.select(~later)) for one, c in settings]
-        held_out = table.select(later)
-        off = [float(np.abs(p(held_out) - held_out.observed_s).mean()) for p in tried]
-        best = int(np.argmin(off))
-        errors[name] = off[best]
-        whole = _fitted(*settings[best], table)
-        found[name] = lambda asked, whole=whole: whole(_table(asked))  # type: ignore[misc]
-    better = min((name for name in kinds if name != LINEAR), key=errors.__getitem__)
-    return {BOOSTING: found[better], **found}
-
-
-def _fitted(
-    baseline: "Baseline", constant_s: float, table: "TripTable"
-) -> "Callable[[TripTable], FloatArray]":
-    drives = replace(table, observed_s=np.maximum(table.observed_s - constant_s, _LEAST_S))
-    learned = baseline.fit(drives)
-    return lambda asked: constant_s + learned.predict(asked)
+    earlier, held_out = table.select(~later), table.select(later)
+    settings = [
+        boosting(trees, leaves, located=located, whole=True)
+        for located, trees, leaves in product((False, True), (100, 300), (8, 16))
+    ]
+    tried = [one.fit(earlier).predict(held_out) for one in settings]
+    off = [float(np.abs(seconds - held_out.observed_s).mean()) for seconds in tried]
+    learned = settings[int(np.argmin(off))].fit(table)
+    return lambda asked: learned.predict(_table(asked))
 
 
 def _table(arrivals: Arrivals) -> "TripTable":
@@ -259,9 +232,9 @@ class Pairs:
     def took_s(self) -> FloatArray:
         return np.column_stack([side.took_s for side in self.candidates])
 
-    def told(self, values: Callable[[Arrivals], FloatArray]) -> FloatArray:
+    def values(self, of: Callable[[Arrivals], FloatArray]) -> FloatArray:
         """(n, 2): a number of both candidates."""
-        return np.column_stack([values(side) for side in self.candidates])
+        return np.column_stack([of(side) for side in self.candidates])
 
     def ahead(self, values: FloatArray) -> FloatArray:
         """The primary's value minus the second unit's."""
@@ -286,6 +259,30 @@ class Pairs:
     def saved_s(self) -> FloatArray:
         return np.maximum(self.ahead(self.took_s), 0.0)
 
+    def judged(
+        self,
+        predictors: Predictors,
+        scores: Mapping[str, FloatArray],
+        days: npt.NDArray[Any],
+        seed: int = 0,
+    ) -> JudgedRaces:
+        """The races of these days with everything that was expected of them."""
+        mean_s, median_s = (
+            np.column_stack([getattr(time, name) for time in self.expected])
+            for name in ("mean_s", "median_s")
+        )
+        others = {name: self.values(predict) for name, predict in predictors.others.items()}
+        return JudgedRaces(
+            self.took_s,
+            days.astype("M8[D]").astype(np.int64).astype(np.int32),
+            {OURS: mean_s, **others},
+            {OURS: median_s, **others},
+            scores,
+            self.pair.gain_s,
+            self.pair.second_first,
+            seed,
+        )
+
 
 def rank(pairs: Pairs, learned: Pairs | None, predictors: Predictors) -> dict[str, FloatArray]:
     """How urgently each ranking asks for the second unit of every race.
@@ -295,8 +292,8 @@ def rank(pairs: Pairs, learned: Pairs | None, predictors: Predictors) -> dict[st
     scores = {OURS: pairs.pair.gain_s}
     for name in (STRAIGHT, ROAD, FREE_FLOW, IDENTITY, BOOSTING):
         if name in predictors.others:
-            scores[name] = pairs.ahead(pairs.told(predictors.others[name]))
-    drives = pairs.told(predictors.drive)
+            scores[name] = pairs.ahead(pairs.values(predictors.others[name]))
+    drives = pairs.values(predictors.drive)
     if not np.isnan(drives).any():
         scores[QUOTE] = pairs.ahead(drives)
         scores[RATIO] = pairs.ahead(np.log(np.maximum(drives, 1.0)))
@@ -318,8 +315,8 @@ def _gain_boosting(learned: Pairs, asked: Pairs) -> FloatArray:
     kept = ~np.isnan(columns).all(axis=0)
     with threadpool_limits(1):
         forest.fit(columns[:, kept], learned.saved_s)
-        told: FloatArray = forest.predict(_pair_columns(asked)[:, kept])
-    return told
+        found: FloatArray = forest.predict(_pair_columns(asked)[:, kept])
+    return found
 
 
 def _pair_columns(pairs: Pairs) -> FloatArray:
@@ -327,7 +324,7 @@ def _pair_columns(pairs: Pairs) -> FloatArray:
     one = pairs.candidates[0]
     columns = [one.of_log("hour"), one.of_log("weekday")]
     rows = np.arange(len(pairs))
-    bases = [pairs.told(lambda side, n=name: getattr(side, n)) for name in  # type: ignore[misc]
+    bases = [pairs.values(lambda side, n=name: getattr(side, n)) for name in  # type: ignore[misc]
              ("straight_m", "road_m", "free_flow_s")]  # fmt: skip
     bases.append(np.column_stack([time.mean_s for time in pairs.expected]))
     for both in bases:
@@ -339,28 +336,25 @@ def _pair_columns(pairs: Pairs) -> FloatArray:
 def gap_scores(
     pairs: Pairs, model: Model, *, seed: int = 0, report: Done = lambda done: None
 ) -> dict[str, FloatArray]:
-    """The printed gap of every race: Algorithm 2 with both depots, and with the other one alone.
+    """The printed gap of every race: Algorithm 2 with both depots.
 
-    The primary drives its fastest path by the model's nominal times. Where the
-    second could leave the primary's own depot, no better second is often the answer.
+    The primary drives its fastest path by the model's nominal times. Where the second could leave
+    the primary's own depot, no better second is often the answer.
     """
     network, trips = pairs.candidates[0].on_roads
-    origins = pairs.told(lambda side: np.asarray(side.on_roads[1].origin))
-    found = {name: np.zeros(len(pairs)) for name in (PRINTED_GAP, OTHER_GAP)}
-    done = 0
+    origins = pairs.values(lambda side: np.asarray(side.on_roads[1].origin))
+    found, done = np.zeros(len(pairs)), 0
     for races in same_contexts(trips):
         scenarios = model.scenario_set(trips.contexts[races[0]], network)
-        times_s = scenarios.nominal_times
         for race in races:
             nodes = origins[race].astype(int).tolist()
             start, other = nodes[pairs.primary[race]], nodes[1 - pairs.primary[race]]
             scene = int(trips.destination[race])
-            primary = network.shortest_path(times_s, [start], scene)
-            for name, depots in ((PRINTED_GAP, [start, other]), (OTHER_GAP, [other])):
-                gap = optimistic_gap(
-                    network, scenarios, depots, scene, primary, method="dca", seed=seed
-                )
-                found[name][race] = gap.lower_s
+            primary = network.shortest_path(scenarios.nominal_times, [start], scene)
+            gap = optimistic_gap(
+                network, scenarios, [start, other], scene, primary, method="dca", seed=seed
+            )
+            found[race] = gap.lower_s
             done += 1
             report(done / len(pairs))
-    return found
+    return {PRINTED_GAP: found}

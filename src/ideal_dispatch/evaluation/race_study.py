@@ -1,16 +1,16 @@
 """Races of an agency's log, judged by what could be known before them.
 
-Time runs forward: all that is fitted or chosen comes from days before the races
-that it is judged on. Rolling forward, each month is judged by what the months
-before it taught.
+Time runs forward: all that is fitted or chosen comes from days before the races that it is judged
+on. Rolling forward, each month is judged by what was learned from the months before it.
 """
 
 import json
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from datetime import date, timedelta
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -21,13 +21,7 @@ from ideal_dispatch.arrays import FloatArray, IntArray
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.evaluation.arrivals import LONGEST_S, Arrivals
 from ideal_dispatch.evaluation.race_judgement import OURS, JudgedRaces
-from ideal_dispatch.evaluation.race_predictors import (
-    Pairs,
-    Predictors,
-    fit_predictors,
-    gap_scores,
-    rank,
-)
+from ideal_dispatch.evaluation.race_predictors import Pairs, fit_predictors, gap_scores, rank
 from ideal_dispatch.files import atomic_write
 from ideal_dispatch.forecast import Model
 from ideal_dispatch.forecast.model_directory import RESPONSE_TIMES
@@ -45,8 +39,6 @@ Watch = Callable[[str, float], None]
 OFF_NETWORK = "an end is not near a road of the network, or both are at one junction"
 NO_PLACE = "it is not known where a unit started or where it was sent"
 TOO_LONG = "a unit's time is zero, or longer than an hour"
-
-_MODELS = "models"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,27 +64,30 @@ class Window:
 class JudgedWindow:
     """A window, what was learned before it, and how all arrivals in it were predicted.
 
-    ``learned`` counts the arrivals learned from. ``took_s`` are the arrivals of the
-    window, whether they raced or not, ``predicted_s`` what each predictor said.
+    ``learned`` counts the arrivals learned from. ``took_s`` are the arrivals of the window,
+    whether they raced or not, ``predicted_s`` the predictions by predictor.
     """
 
     window: Window
     learned: int
-    learned_races: int
     response: ResponseModel
     words: str
     took_s: FloatArray
     predicted_s: Mapping[str, FloatArray]
     day: IntArray
 
+    def mae_s(self, predictor: str) -> float:
+        """The mean absolute error of a predictor over all arrivals of the window."""
+        return float(np.abs(self.predicted_s[predictor] - self.took_s).mean())
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RaceStudy:
     """Races that were judged, in the order of ``judged``, and what stands beside them.
 
-    ``straight_m`` is how far both candidates are from the scene, ``window`` the number
-    of each race's window. ``left_out`` counts, by reason, calls with several units that
-    are no race here. ``network`` is None where straight lines stand for roads.
+    ``straight_m`` is how far both candidates are from the scene, ``window`` the number of each
+    race's window. ``left_out`` counts, by reason, calls with several units that are no race here.
+    ``network`` is None where straight lines stand for roads.
     """
 
     judged: JudgedRaces
@@ -118,8 +113,8 @@ class RaceStudy:
 
     def arrivals_mae_s(self, predictor: str) -> float:
         """Mean absolute error over all arrivals of the judged days, races or not."""
-        off = [np.abs(one.predicted_s[predictor] - one.took_s) for one in self.windows]
-        return float(np.concatenate(off).mean())
+        sums = [one.mae_s(predictor) * one.took_s.size for one in self.windows]
+        return float(sum(sums) / self.arrivals)
 
     @property
     def arrivals(self) -> int:
@@ -131,11 +126,10 @@ class RaceStudy:
 class StudySettings:
     """How races are judged.
 
-    ``roll`` judges month by month, or year by year. ``kinds`` are kinds of units that
-    race each other; without, those that the log's mapping says. With ``train`` a model of roads is
-    trained for every window and kept in ``folder``. ``regressions`` adds linear regression
-    and boosting to those that ours is held against, ``gap`` the printed gap where there is
-    a model.
+    ``roll`` judges month by month, or year by year. ``kinds`` are kinds of units that race each
+    other; without, those that the log's mapping names. With ``train`` a model of roads is trained
+    for every window and kept in ``folder``. ``regressions`` adds boosting to the predictors that
+    ours is compared with, ``gap`` the printed gap where there is a model.
     """
 
     learn_until: date
@@ -146,6 +140,19 @@ class StudySettings:
     regressions: bool = True
     gap: bool = True
     seed: int = 0
+
+    def windows(self, last: date) -> list[Window]:
+        """From the day until which is learned to the last day of the log."""
+        start, found = self.learn_until, []
+        while start <= last:
+            end = last + timedelta(days=1)
+            if self.roll == "month":
+                end = (start.replace(day=1) + timedelta(days=32)).replace(day=1)
+            elif self.roll == "year":
+                end = date(start.year + 1, 1, 1)
+            found.append(Window(start, end))
+            start = end
+        return found
 
 
 def study_races(
@@ -160,13 +167,10 @@ def study_races(
 ) -> RaceStudy:
     """Find the races of a log and judge those from ``settings.learn_until`` on.
 
-    Ours drives by ``model``, by one trained for each window, or by free flow × hour.
-    Without a network straight lines stand for roads, without places station and hour.
+    Ours drives by ``model``, by one trained for each window, or by free flow × hour. Without a
+    network straight lines stand for roads, without places station and hour.
     """
-    if model is not None:
-        check_model(model, settings.learn_until)
-    if network is None and (model is not None or settings.train):
-        raise InputError("times of roads need the network; give it with --network")
+    check_model(model, settings.learn_until, network, settings.train)
     watch("races", 0.0)
     kinds = settings.kinds or responses.alike
     if kinds:  # what other units do says nothing about these
@@ -175,46 +179,90 @@ def study_races(
     arrivals = Arrivals.of(responses, network)
     check_arrivals(arrivals)
     races, left_out = _raced(races, arrivals)
-    windows = list(_windows(responses, settings))
-    parts: list[_Part] = []
+    last = responses.date.max().astype(object)
+    windows = settings.windows(last)
+    judged: list[JudgedRaces] = []
+    told: list[JudgedWindow] = []
+    chosen, straight_m = [], []
+    days, day_of = races.date, arrivals.of_log("date")
     for number, window in enumerate(windows):
-        told = f"{window.name} ({number + 1} of {len(windows)})"
+        start, end = (np.datetime64(day, "D") for day in (window.start, window.end))
+        rows = np.flatnonzero((days >= start) & (days < end))
+        if not rows.size:
+            continue
+        stage = f"{window.name} ({number + 1} of {len(windows)}): "
+        past = arrivals.select(day_of < start)
         used, unseen_s = model, None
+        place = Path(folder or ".") / "models" / window.name.replace(" ", "_")
         if settings.train:
             used, unseen_s = trained_model(
-                arrivals.select(_before(arrivals, window.start) & arrivals.sound),
-                _model_folder(folder, window.name),
-                training,
-                lambda stage, done, told=told: watch(f"{told}: {stage}", done),  # type: ignore[misc]
+                past.select(past.sound), place, training, partial(_staged, watch, stage)
             )
-        part = _judged_window(
-            races, arrivals, window, settings, used, unseen_s, folder,
-            lambda stage, done, told=told: watch(f"{told}: {stage}", done),  # type: ignore[misc]
+        watch(f"{stage}fitting", 0.0)
+        predictors = fit_predictors(past, used, unseen_s, regressions=settings.regressions)
+        if unseen_s is not None:  # decisions by this model use these response times
+            predictors.response.save(place / RESPONSE_TIMES)
+        watch(f"{stage}predicting", 0.5)
+        before = past.places(races.rows[days < start])
+        learned = Pairs.of(past, before, predictors) if len(before) else None
+        pairs = Pairs.of(arrivals, arrivals.places(races.rows[rows]), predictors)
+        scores = rank(pairs, learned, predictors)
+        if used is not None and settings.gap:
+            report = partial(watch, f"{stage}printed gap")
+            scores |= gap_scores(pairs, used, seed=settings.seed, report=report)
+        judged.append(pairs.judged(predictors, scores, days[rows], settings.seed))
+        chosen.append(rows)
+        straight_m.append(pairs.values(lambda side: side.straight_m))
+        now = arrivals.select((day_of >= start) & (day_of < end))
+        if predictors.response.unplaced is None:  # units without a place cannot be predicted
+            now = now.select(~np.isnan(predictors.drive(now)))
+        predicted_s = {name: predict(now) for name, predict in predictors.others.items()}
+        told.append(
+            JudgedWindow(
+                window, int(past.sound.sum()), predictors.response, predictors.words, now.took_s,
+                {OURS: predictors.of(now).median_s, **predicted_s},
+                now.of_log("date").astype("M8[D]").astype(np.int64).astype(np.int32),
+            )
         )  # fmt: skip
-        if part is not None:
-            parts.append(part)
-    if not parts:
-        last = responses.date.max() if len(responses) else "never"
+    if not judged:
         raise InputError(
             f"--learn-until {settings.learn_until}: no race from this day on, the last call of "
             f"the log is of {last}; choose an earlier day"
         )
-    return _together(parts, races, arrivals, left_out, settings.seed)
+    number_of = np.repeat(np.arange(len(judged)), [rows.size for rows in chosen])
+    return RaceStudy(
+        JudgedRaces.together(judged),
+        races.select(np.concatenate(chosen)),
+        np.concatenate(straight_m),
+        number_of.astype(np.int32),
+        tuple(told),
+        left_out,
+        network,
+    )
 
 
-def check_model(model: Model, learn_until: date) -> None:
-    """Refuse a model that has seen what it would be judged on."""
-    last = model.details.get("data", {}).get("last")
-    if last is None:
-        raise InputError(
-            "--model: it does not say when its last trip was, so it may have seen the races; "
-            "train it on trips with dates"
-        )
-    if date.fromisoformat(last) >= learn_until:
-        raise InputError(
-            f"--model: it was trained on trips up to {last}, races are judged from {learn_until} "
-            "on; give a model trained before, or a later --learn-until"
-        )
+def _staged(watch: Watch, before: str, stage: str, done: float) -> None:
+    watch(before + stage, done)
+
+
+def check_model(
+    model: Model | None, learn_until: date, network: RoadNetwork | None, train: bool
+) -> None:
+    """Refuse a model that has seen what it would be judged on, and roads without a network."""
+    if model is not None:
+        last = model.details.get("data", {}).get("last")
+        if last is None:
+            raise InputError(
+                "--model: it does not say when its last trip was, so it may have seen the races; "
+                "train it on trips with dates"
+            )
+        if date.fromisoformat(last) >= learn_until:
+            raise InputError(
+                f"--model: it was trained on trips up to {last}, races are judged from "
+                f"{learn_until} on; give a model trained before, or a later --learn-until"
+            )
+    if network is None and (model is not None or train):
+        raise InputError("times of roads need the network; give it with --network")
 
 
 def check_arrivals(arrivals: Arrivals) -> None:
@@ -224,37 +272,14 @@ def check_arrivals(arrivals: Arrivals) -> None:
         raise InputError(f"the log has no arrival{near}; check the log and the network")
 
 
-# --- the windows ----------------------------------------------------------------------
-
-
-def _windows(responses: Responses, settings: StudySettings) -> Iterator[Window]:
-    """From the day until which is learned to the last day of the log."""
-    start = settings.learn_until
-    days = responses.date
-    last = days.max().astype(object) if len(responses) else start
-    while start <= last:
-        end = last + timedelta(days=1)
-        if settings.roll == "month":
-            end = (start.replace(day=1) + timedelta(days=32)).replace(day=1)
-        elif settings.roll == "year":
-            end = date(start.year + 1, 1, 1)
-        yield Window(start, end)
-        start = end
-
-
-def _before(arrivals: Arrivals, day: date) -> npt.NDArray[Any]:
-    return np.asarray(arrivals.of_log("date") < np.datetime64(day, "D"))
-
-
 def _raced(races: Races, arrivals: Arrivals) -> tuple[Races, dict[str, int]]:
     """The races whose two units can be predicted, and why other calls are none."""
     left_out = Counter(dict(races.left_out))
     took_s = races.response_s
     odd = ~((took_s > 0) & (took_s <= LONGEST_S)).all(axis=1)
     there = (arrivals.places(races.rows) >= 0).all(axis=1)
-    off = ~there & ~odd
     left_out[TOO_LONG] += int(odd.sum())
-    left_out[OFF_NETWORK] += int(off.sum())
+    left_out[OFF_NETWORK] += int((~there & ~odd).sum())
     kept = np.asarray(there & ~odd)
     if arrivals.network is None and kept.any():
         both = arrivals.places(races.rows[kept])
@@ -265,121 +290,6 @@ def _raced(races: Races, arrivals: Arrivals) -> tuple[Races, dict[str, int]]:
     return races.select(kept), {why: n for why, n in left_out.items() if n}
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Part:
-    """A window's races: their numbers among all, their pairs, and what everybody says."""
-
-    rows: npt.NDArray[np.int64]
-    pairs: Pairs
-    expected_s: Mapping[str, FloatArray]
-    predicted_s: Mapping[str, FloatArray]
-    scores: Mapping[str, FloatArray]
-    told: JudgedWindow
-
-
-def _judged_window(
-    races: Races,
-    arrivals: Arrivals,
-    window: Window,
-    settings: StudySettings,
-    model: Model | None,
-    unseen_s: FloatArray | None,
-    folder: str | os.PathLike[str] | None,
-    watch: Watch,
-) -> _Part | None:
-    days = races.date
-    start, end = (np.datetime64(day, "D") for day in (window.start, window.end))
-    rows = np.flatnonzero((days >= start) & (days < end))
-    if not rows.size:
-        return None
-    watch("fitting", 0.0)
-    past = arrivals.select(_before(arrivals, window.start))
-    predictors = fit_predictors(past, model, unseen_s, regressions=settings.regressions)
-    if unseen_s is not None:  # a model of its own: decisions by it use these response times
-        predictors.response.save(_model_folder(folder, window.name) / RESPONSE_TIMES)
-    before = past.places(races.rows[days < start])
-    watch("predicting", 0.5)
-    learned = Pairs.of(past, before, predictors) if len(before) else None
-    pairs = Pairs.of(arrivals, arrivals.places(races.rows[rows]), predictors)
-    scores = rank(pairs, learned, predictors)
-    if model is not None and settings.gap:
-        scores |= gap_scores(
-            pairs, model, seed=settings.seed, report=lambda done: watch("printed gap", done)
-        )
-    others = {name: pairs.told(told) for name, told in predictors.others.items()}
-    mean, median = (
-        np.column_stack([getattr(time, name) for time in pairs.expected])
-        for name in ("mean_s", "median_s")
-    )
-    now = arrivals.select(~_before(arrivals, window.start) & _before(arrivals, window.end))
-    if predictors.response.unplaced is None:  # units without a place cannot be predicted
-        now = now.select(~np.isnan(predictors.drive(now)))
-    return _Part(
-        rows,
-        pairs,
-        {OURS: mean, **others},
-        {OURS: median, **others},
-        scores,
-        _told(window, past, len(before), predictors, now),
-    )
-
-
-def _told(
-    window: Window, past: Arrivals, races: int, predictors: Predictors, now: Arrivals
-) -> JudgedWindow:
-    return JudgedWindow(
-        window,
-        int(past.sound.sum()),
-        races,
-        predictors.response,
-        predictors.words,
-        now.took_s,
-        {
-            OURS: predictors.of(now).median_s,
-            **{name: told(now) for name, told in predictors.others.items()},
-        },
-        now.of_log("date").astype("M8[D]").astype(np.int64).astype(np.int32),
-    )
-
-
-def _together(
-    parts: Sequence[_Part], races: Races, arrivals: Arrivals, left_out: Mapping[str, int], seed: int
-) -> RaceStudy:
-    """The races of all windows, with the rankings and predictors that all of them have."""
-    rows = np.concatenate([part.rows for part in parts])
-
-    def joined(name: str) -> dict[str, FloatArray]:
-        tables: list[Mapping[str, FloatArray]] = [getattr(part, name) for part in parts]
-        shared = [key for key in tables[0] if all(key in table for table in tables)]
-        return {key: np.concatenate([table[key] for table in tables]) for key in shared}
-
-    pairs = [part.pairs.pair for part in parts]
-    chosen = races.select(rows)
-    judged = JudgedRaces(
-        took_s=np.concatenate([part.pairs.took_s for part in parts]),
-        day=chosen.date.astype("M8[D]").astype(np.int64).astype(np.int32),
-        expected_s=joined("expected_s"),
-        predicted_s=joined("predicted_s"),
-        scores=joined("scores"),
-        gain_s=np.concatenate([pair.gain_s for pair in pairs]),
-        second_first=np.concatenate([pair.second_first for pair in pairs]),
-        seed=seed,
-    )
-    straight_m = np.concatenate([p.pairs.told(lambda side: side.straight_m) for p in parts])
-    window = np.repeat(np.arange(len(parts)), [part.rows.size for part in parts])
-    return RaceStudy(
-        judged, chosen, straight_m, window.astype(np.int32), tuple(part.told for part in parts),
-        left_out, arrivals.network,
-    )  # fmt: skip
-
-
-# --- training -------------------------------------------------------------------------
-
-
-def _model_folder(folder: str | os.PathLike[str] | None, name: str) -> Path:
-    return Path(folder or ".") / _MODELS / name.replace(" ", "_")
-
-
 def trained_model(
     learned_from: Arrivals,
     folder: Path,
@@ -388,8 +298,8 @@ def trained_model(
 ) -> tuple[Model, FloatArray]:
     """A model of roads trained on these arrivals, and the drives of those that had not seen them.
 
-    One that is in the folder is taken from there, and an interrupted training goes
-    on where it stopped.
+    One that is in the folder is taken from there, and an interrupted training goes on where it
+    stopped.
     """
     from ideal_dispatch.forecast.model_directory import MANIFEST
     from ideal_dispatch.learning.checkpoint import checkpoints

@@ -1,8 +1,7 @@
-"""The tables of a run: arrivals, differences, the paper's two, benchmarks, seconds, gaps."""
+"""The tables of a replay: arrivals, differences, the paper's two, benchmarks, second units."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import astuple
-from typing import Any
 
 import numpy as np
 
@@ -15,8 +14,7 @@ from ideal_dispatch.evaluation.metrics import (
     days_won,
     paired_wilcoxon,
 )
-from ideal_dispatch.evaluation.outcomes import BENCHMARKS, Outcomes
-from ideal_dispatch.evaluation.roles import first_of
+from ideal_dispatch.evaluation.outcomes import BENCHMARKS, first_of
 from ideal_dispatch.evaluation.strategies import (
     ALWAYS,
     NEVER,
@@ -26,19 +24,15 @@ from ideal_dispatch.evaluation.strategies import (
     sends_one,
     single,
 )
-from ideal_dispatch.evaluation.table import Cell, Column, Table, file_name
-from ideal_dispatch.replay.drive import World
+from ideal_dispatch.report import Cell, Column, Table, file_name
 
-WORLD_WORDS: Mapping[str, str] = {world: world.words for world in World}
-_PRINTED = "dca"
-_GAP = ("method", "time_limit_s", "name")
 _BENCHMARK_WORDS = {"common": "all drives", "hindsight": "hindsight"}
 _LIMITS: Mapping[float, str] = {ALWAYS: "always", NEVER: "no second needed"}
 EXTRA = Column("reached %", 1, signed=True, percent=True)
 
 
-def arrival_table(judged: Judged, world: str, policies: Sequence[str] | None = None) -> Table:
-    """When the first ambulance comes; policies with a part in the story unless told."""
+def arrival_table(judged: Judged, policies: Sequence[str] | None = None) -> Table:
+    """When the first ambulance comes; of policies with a part in the story by default."""
     rows = judged.rows(judged.main if policies is None else policies)
     columns: tuple[Column, ...] = (
         Column("strategy"), EXTRA, Column("mean s", 2, arrow="↓"), Column("P90 s", 2, arrow="↓"),
@@ -47,89 +41,83 @@ def arrival_table(judged: Judged, world: str, policies: Sequence[str] | None = N
         Column("survival", 2, percent=True, arrow="↑"),
     )  # fmt: skip
     cells: list[tuple[Cell, ...]] = [
-        (row.label, row.extra, *astuple(ArrivalSummary.of(row.arrival_s[world], judged.curve)))
+        (row.label, row.extra, *astuple(ArrivalSummary.of(row.arrival_s, judged.curve)))
         for row in rows
     ]
+    survival = f" Survival: expected by {judged.curve.name}, %." if judged.curve else ""
     if judged.curve is None:
         columns, cells = columns[:-1], [row[:-1] for row in cells]
     return Table(
-        f"arrival-{world}" if policies is None else f"arrival-controls-{world}",
-        f"Driving time of the first ambulance to arrive in {WORLD_WORDS[world]}",
+        "arrival" if policies is None else "arrival-controls",
+        "Driving time of the first ambulance to arrive",
         columns,
         tuple(cells),
         judged.bold(row.policy for row in rows),
         "In a strategy's name the share of calls that shall get a second ambulance, beside it the "
-        "share that did. Below 8 and 12 minutes: share of calls, %."
-        + ("" if judged.curve is None else f" Survival: expected by {judged.curve.name}, %."),
+        f"share that did. Below 8 and 12 minutes: share of calls, %.{survival}",
     )
 
 
-def difference_table(judged: Judged, world: str) -> Table | None:
+def difference_table(judged: Judged) -> Table | None:
     """Seconds saved against interval-selective, with day-clustered intervals.
 
-    A policy *as set* is compared at the volume that it reaches. None where no interval
-    policy took part.
+    A policy *as set* is compared at the volume that it reaches. None where no interval policy took
+    part.
     """
     outcomes = judged.outcomes
     reference = outcomes.roles.get("interval")
     if reference is None:
         return None
     rows: list[tuple[Cell, ...]] = []
-    names = []
     for name in judged.rivals(reference):
         shown = [(share, judged.at(name, share)) for share in VOLUMES]
         if (as_set := judged.as_set(name)) is not None:
             shown.append((as_set.extra, as_set))
         for share, own in shown:
             other = judged.at(reference, share)
-            saved = other.arrival_s[world] - own.arrival_s[world]
-            even = judged.matched_saved_s(name, reference, share, world)
+            saved_s = other.arrival_s - own.arrival_s
+            even_s = judged.matched_saved_s(name, reference, share)
             rows.append(
                 (name, own.form, own.extra, other.extra,
-                 day_interval(saved, outcomes.day, seed=judged.seed),
-                 day_t_interval(saved, outcomes.day),
-                 f"{days_won(saved, outcomes.day)} of {len(outcomes.days)}",
-                 day_t_interval(even, outcomes.day))
+                 day_interval(saved_s, outcomes.day, seed=judged.seed),
+                 day_t_interval(saved_s, outcomes.day),
+                 f"{days_won(saved_s, outcomes.day)} of {len(outcomes.days)}",
+                 day_t_interval(even_s, outcomes.day))
             )  # fmt: skip
-            names.append(name)
     return Table(
-        f"saved-{world}",
-        f"Seconds saved per call against {reference} in {WORLD_WORDS[world]}",
+        "saved",
+        f"Seconds saved per call against {reference}",
         (Column("policy"), Column("target"), EXTRA,
          Column(f"{reference} reached %", 1, signed=True, percent=True),
          Column("saved s, bootstrap", 2, signed=True), Column("saved s, t", 2, signed=True),
          Column("days ahead"), Column("at matched volume s, t", 2, signed=True)),
         tuple(rows),
-        judged.bold(names),
+        judged.bold(str(row[0]) for row in rows),
         "Mean over all calls with a 95 % interval that draws whole days, and beside it the mean of "
         "the days' means with Student's 95 % interval, which is wider and the safer one; above "
         "zero throughout, the policy is better beyond chance. Days ahead: on how many its mean "
         "was better. At matched volume: both send exactly the target, by thresholds interpolated "
-        "on these very days, so a comparison after the fact and no forecast of what a threshold "
-        "does.",
+        "on these very days: a comparison after the fact, no forecast of what a threshold does.",
     )  # fmt: skip
 
 
-def regret_table(judged: Judged, world: str) -> Table:
+def regret_table(judged: Judged) -> Table:
     """The paper's first table, and its candidate-optimal rate: every form of its policy."""
     others = [name for name in judged.printed if name not in judged.main]
     rows = judged.rows([*judged.main, *others])
-    best = judged.outcomes.best_s[world]["paper"]
-    told = judged.outcomes.manifest.get("policies", {})
-    forms = [(name, first_of(told.get(name)).get("form")) for name in judged.printed]
+    described = judged.outcomes.manifest.get("policies", {})
+    forms = [(name, first_of(described.get(name)).get("form")) for name in judged.printed]
     in_words = "".join(f"{name}: {form}. " for name, form in forms if form)
-    tail = r"$\mathrm{CVaR}_{0.%d}$"
-    names = (("Mean", ""), ("P95", ""), ("P99", ""), ("CVaR95", tail % 95), ("CVaR99", tail % 99))
     cells: list[tuple[Cell, ...]] = []
     for row in rows:
         label = f"{row.policy}, +{100 * row.extra:.1f}% amb."
-        found = astuple(RegretSummary.of(row.arrival_s[world], best))
+        found = astuple(judged.regret(row))
         cells.append((label if row.form.startswith("+") else row.label, *found))
     return Table(
-        f"regret-{world}",
-        f"Summary statistics of regret in seconds in {WORLD_WORDS[world]}",
+        "regret",
+        "Summary statistics of regret in seconds",
         (Column("Strategy"), Column("Optimal %", percent=True, arrow="↑"),
-         *(Column(name, 2, arrow="↓", latex=latex) for name, latex in names)),
+         *(Column(name, 2, arrow="↓") for name in ("Mean", "P95", "P99", "CVaR95", "CVaR99"))),
         tuple(cells),
         judged.bold(row.policy for row in rows),
         "Regret is against the best of every depot's adaptive drive and the printed policy's "
@@ -138,13 +126,13 @@ def regret_table(judged: Judged, world: str) -> Table:
     )  # fmt: skip
 
 
-def beating_table(judged: Judged, world: str) -> Table | None:
-    """The second operating point of [IDEAL] Figures 4 and 7; None where nobody is to be beaten."""
-    rival, other = judged.strongest(world), judged.calibration
+def beating_table(judged: Judged) -> Table | None:
+    """The second operating point of [IDEAL] Figures 4 and 7; None without a baseline to beat."""
+    rival, other = judged.strongest(), judged.calibration
     if rival is None:
         return None
-    if other is not None and world not in other.best_s:
-        other = None  # a live run is of one world, its calibration perhaps of the other
+    if other is not None and other.world != judged.outcomes.world:
+        other = None
     columns = [
         Column("policy"), Column("least volume %", 1, signed=True, percent=True),
         Column("optimal %", percent=True, arrow="↑"),
@@ -157,38 +145,38 @@ def beating_table(judged: Judged, world: str) -> Table | None:
         ]
     rows: list[tuple[Cell, ...]] = []
     for name in judged.contenders:
-        points = [judged.beating(name, world)]
-        points += [] if other is None else [judged.beating(name, world, other)]
+        points = [judged.beating(name)]
+        points += [] if other is None else [judged.beating(name, other)]
         found: list[tuple[Cell, Cell]] = [
-            ("not reached", None) if one is None else (one.extra, judged.rate(one, world))
+            ("not reached", None) if one is None else (one.extra, judged.rate(one))
             for one in points
         ]
-        always = judged.rate(judged.at(name, 1.0), world)
+        always = judged.rate(judged.at(name, 1.0))
         rows.append((name, *found[0], always, *(cell for pair in found[1:] for cell in pair)))
     return Table(
-        f"beating-{world}",
-        f"The least dispatch volume that beats the strongest baseline in {WORLD_WORDS[world]}",
+        "beating",
+        "The least dispatch volume that beats the strongest baseline",
         tuple(columns),
         tuple(rows),
         judged.bold(judged.contenders),
-        f"The strongest baseline is {rival.label}: {100 * judged.rate(rival, world):.1f} % of "
-        f"calls candidate-optimal with {100 * rival.extra:+.1f} % ambulances. Least volume: the "
-        "fewest second ambulances, over all thresholds, with a higher rate. As in the paper "
-        "it is found on the calls that it is judged on, so it is a little too good."
+        f"The strongest baseline is {rival.label}: {100 * judged.rate(rival):.1f} % of calls "
+        f"candidate-optimal with {100 * rival.extra:+.1f} % ambulances. Least volume: the fewest "
+        "second ambulances, over all thresholds, with a higher rate. As in the paper it is found "
+        "on the calls that it is judged on, so it is a little too good."
         + ("" if other is None else " Beside it the threshold found so on the calibration run."),
     )
 
 
-def coverage_table(judged: Judged, world: str) -> Table | None:
+def coverage_table(judged: Judged) -> Table | None:
     """The highest threshold of each policy that meets the goal; None without a goal."""
     goal, found_on = judged.goal, judged.calibration or judged.outcomes
     if goal is None:
         return None
     rows: list[tuple[Cell, ...]] = []
     for name in judged.rivals():
-        found, one = judged.covering(name, world, goal), judged.outcomes.policy(name)
+        found, one = judged.covering(name, goal), judged.outcomes.policy(name)
         alone, at, both = (
-            None if row is None else float(goal.met(row.arrival_s[world]).mean())
+            None if row is None else float(goal.met(row.arrival_s).mean())
             for row in (single(one), found, dual(one))
         )
         threshold: Cell = "not reached"
@@ -196,9 +184,8 @@ def coverage_table(judged: Judged, world: str) -> Table | None:
             threshold = _LIMITS.get(found.threshold_s, found.threshold_s)
         rows.append((name, threshold, None if found is None else found.extra, at, alone, both))
     return Table(
-        f"coverage-{world}",
-        f"Thresholds that reach {100 * goal.share:g} % of calls in {goal.within_s:g} s of driving "
-        f"in {WORLD_WORDS[world]}",
+        "coverage",
+        f"Thresholds that reach {100 * goal.share:g} % of calls in {goal.within_s:g} s of driving",
         (Column("policy"), Column("threshold s", 3), EXTRA,
          Column("in time %", percent=True, arrow="↑"),
          Column("single: in time %", percent=True, arrow="↑"),
@@ -210,39 +197,35 @@ def coverage_table(judged: Judged, world: str) -> Table | None:
     )  # fmt: skip
 
 
-def wilcoxon_table(judged: Judged, world: str, own: str) -> Table:
+def wilcoxon_table(judged: Judged, own: str) -> Table:
     """The paper's second table: always-dual ``own`` against the baselines."""
     outcomes = judged.outcomes
     ours = dual(outcomes.policy(own))
-    columns = (
-        Column("Baseline"), Column("Evaluation n", latex="Evaluation $n$"),
-        Column("Wilcoxon n≠0", latex=r"Wilcoxon $n_{\ne0}$"),
-        Column("Mean diff. (s; normal 95% CI)", 2, latex=r"Mean diff.\ (s; normal 95\% CI)"),
-        Column("Statistic"), Column("p-value", scientific=True, latex="$p$-value"),
-    )  # fmt: skip
     cells: list[tuple[Cell, ...]] = []
     for role in ("region", "router", "router-dual"):
         if role not in outcomes.roles:
             continue
         one = outcomes.policy(outcomes.roles[role])
         baseline = dual(one) if role == "router-dual" else single(one)
-        test = paired_wilcoxon(baseline.arrival_s[world], ours.arrival_s[world])
+        test = paired_wilcoxon(baseline.arrival_s, ours.arrival_s)
         label = judged.rows([one.name])[0].label if role == "region" else one.name
         cells.append((f"({len(cells) + 1}) {label}", test.incidents, test.nonzero,
                       test.difference, whole(test.statistic), test.p_value))  # fmt: skip
     return Table(
-        f"wilcoxon-{file_name(own)}-{world}",
-        f"One-sided paired Wilcoxon signed-rank tests against {own}, dual in {WORLD_WORDS[world]}",
-        columns,
+        f"wilcoxon-{file_name(own)}",
+        f"One-sided paired Wilcoxon signed-rank tests against {own}, dual",
+        (Column("Baseline"), Column("Evaluation n"), Column("Wilcoxon n≠0"),
+         Column("Mean diff. (s; normal 95% CI)", 2), Column("Statistic"),
+         Column("p-value", scientific=True)),
         tuple(cells),
         note=f"The alternative is that the baseline arrives later than {own}, dual. Incidents "
         "count as independent here, as in the paper; those of one day are not, so p is too small.",
-    )
+    )  # fmt: skip
 
 
-def benchmark_table(judged: Judged, world: str) -> Table:
+def benchmark_table(judged: Judged) -> Table:
     """Regret against wider benchmarks, for a set with our own path in it flatters us."""
-    rows, known = judged.rows(judged.main), judged.outcomes.best_s[world]
+    rows, known = judged.rows(judged.main), judged.outcomes.best_s
     used = [one for one in BENCHMARKS[1:] if one in known]
     columns = [Column("strategy"), EXTRA]
     for one in used:
@@ -254,12 +237,12 @@ def benchmark_table(judged: Judged, world: str) -> Table:
     for row in rows:
         line: list[Cell] = [row.label, row.extra]
         for one in used:
-            s = RegretSummary.of(row.arrival_s[world], known[one])
-            line += [s.optimal, s.mean_s, s.cvar95_s]
+            late = RegretSummary.of(row.arrival_s, known[one])
+            line += [late.optimal, late.mean_s, late.cvar95_s]
         cells.append(tuple(line))
     return Table(
-        f"benchmarks-{world}",
-        f"Regret against wider benchmarks in {WORLD_WORDS[world]}",
+        "benchmarks",
+        "Regret against wider benchmarks",
         tuple(columns),
         tuple(cells),
         judged.bold(row.policy for row in rows),
@@ -268,7 +251,7 @@ def benchmark_table(judged: Judged, world: str) -> Table:
     )
 
 
-def second_table(judged: Judged, world: str) -> Table:
+def second_table(judged: Judged) -> Table:
     """Where the second ambulance drives, and how often it is first."""
     columns = [
         Column("policy"), Column("has second %", percent=True),
@@ -280,45 +263,42 @@ def second_table(judged: Judged, world: str) -> Table:
     if any(as_set.values()):
         columns.append(Column("s saved each, as set", 2))
     rows: list[tuple[Cell, ...]] = []
-    names = []
     for name, policy in judged.outcomes.policies.items():
-        has, drives = policy.has_second, policy.drives[world]
+        has = policy.has_second
         if not has.any() or sends_one(policy):
             continue
-        saved = np.fmax(drives.primary_s - drives.second_s, 0.0)
+        saved_s = np.fmax(policy.primary_s - policy.second_s, 0.0)
         few = judged.at(name, VOLUMES[0]) if is_selective(policy) else None
         each = [
-            float(saved[one.sent].mean()) if one is not None and one.sent.any() else None
+            float(saved_s[one.sent].mean()) if one is not None and one.sent.any() else None
             for one in (few, as_set[name])
         ]
         row: tuple[Cell, ...] = (
-            name, float(has.mean()), float(drives.same_road[has].mean()),
-            float(policy.same_depot[has].mean()), float(drives.overlap[has].mean()),
-            float((saved[has] > 0).mean()), float(saved[has].mean()), *each,
+            name, float(has.mean()), float(policy.same_road[has].mean()),
+            float(policy.same_depot[has].mean()), float(policy.overlap[has].mean()),
+            float((saved_s[has] > 0).mean()), float(saved_s[has].mean()), *each,
         )  # fmt: skip
         rows.append(row[: len(columns)])
-        names.append(name)
     return Table(
-        f"second-{world}",
-        f"The second ambulance in {WORLD_WORDS[world]}",
+        "second",
+        "The second ambulance",
         tuple(columns),
         tuple(rows),
-        judged.bold(names),
+        judged.bold(str(row[0]) for row in rows),
         "Of calls that have a second, sent or not. Same road: both drive the very same streets. "
         "Overlap: part of the second's driving time on streets the first drives too. Seconds "
         "saved each: what one second ambulance brings forward the arrival, on average.",
     )
 
 
-def radius_table(judged: Judged, world: str) -> Table | None:
+def radius_table(judged: Judged) -> Table | None:
     """How often the scenario set explains the drive of the primary, and how large it was.
 
     None where the radii of the run are not known. Policies that had the same ones share a row.
     """
     sharing: dict[bytes, list[str]] = {}
     known = judged.outcomes.radii
-    for name in known:
-        pair = known[name][world]
+    for name, pair in known.items():
         sharing.setdefault(pair.predicted.tobytes() + pair.target.tobytes(), []).append(name)
     if not sharing:
         return None
@@ -326,13 +306,12 @@ def radius_table(judged: Judged, world: str) -> Table | None:
     names = [f"{what} P{100 * level:.0f}" for what in ("predicted", "target") for level in levels]
     cells: list[tuple[Cell, ...]] = []
     for policies in sharing.values():
-        radii = known[policies[0]][world]
+        radii = known[policies[0]]
         quantiles = np.quantile([radii.predicted, radii.target], levels, axis=1).T.ravel()
-        row: tuple[Cell, ...] = (", ".join(policies), radii.coverage, *quantiles.tolist())
-        cells.append(row)
+        cells.append((", ".join(policies), radii.coverage, *quantiles.tolist()))
     return Table(
-        f"radius-{world}",
-        f"Predicted and target radius of the scenario set in {WORLD_WORDS[world]}",
+        "radius",
+        "Predicted and target radius of the scenario set",
         (Column("policies"), Column("covered %", percent=True),
          *(Column(name, 5) for name in names)),
         tuple(cells),
@@ -344,72 +323,6 @@ def radius_table(judged: Judged, world: str) -> Table | None:
     )  # fmt: skip
 
 
-def gap_pairs(outcomes: Outcomes) -> Iterator[tuple[str, str, str]]:
-    """Policies that differ in the gap's method alone: Algorithm 2's, another's, and its method."""
-    known = outcomes.manifest.get("policies", {})
-    forms = {name: known.get(name) for name, claim in outcomes.claims.items() if claim == "paper"}
-    for name, form in forms.items():
-        for other, better in forms.items():
-            method = _method(better)
-            same = _without_gap(form) == _without_gap(better)
-            if _method(form) == _PRINTED and method != _PRINTED and same:
-                yield name, other, method
-
-
-def gap_table(judged: Judged, world: str) -> Table | None:
-    """Algorithm 2's gap against a better one: gaps, seconds, decisions, seconds won.
-
-    None where no two policies differ in the gap alone.
-    """
-    outcomes, rows = judged.outcomes, []
-    for name, other, method in gap_pairs(outcomes):
-        plain, better = outcomes.policy(name), outcomes.policy(other)
-        ahead = better.score_s - plain.score_s
-        proved = better.proved[~np.isnan(better.proved)]
-        for share in (*VOLUMES, 1.0):
-            one, two = (judged.at(policy, share) for policy in (name, other))
-            both = one.sent & two.sent
-            moved = plain.second_drive != better.second_drive
-            won = judged.saved_s(other, name, share, world)
-            even = judged.matched_saved_s(other, name, share, world)
-            row: tuple[Cell, ...] = (
-                f"{name} → {other}", "dual" if share == 1.0 else f"+{100 * share:.0f} %", method,
-                float(proved.mean()) if proved.size else None, float((ahead > 0.1).mean()),
-                float(ahead.mean()), float((one.sent != two.sent).mean()),
-                float(moved[both].mean()) if both.any() else None,
-                day_interval(won, outcomes.day, seed=judged.seed),
-                day_t_interval(even, outcomes.day),
-            )  # fmt: skip
-            rows.append(row)
-    if not rows:
-        return None
-    return Table(
-        f"gap-{world}",
-        f"A better gap than Algorithm 2's in {WORLD_WORDS[world]}",
-        (Column("policies"), Column("volume"), Column("gap by"), Column("proved %", percent=True),
-         Column("gap larger %", percent=True), Column("gap s", 2, signed=True),
-         Column("decisions changed %", percent=True), Column("second changed %", percent=True),
-         Column("won s, bootstrap", 2, signed=True),
-         Column("won s at matched volume, t", 2, signed=True)),
-        tuple(rows),
-        note="Same network, same scenario sets, same prefix; only the search for the gap differs. "
-        "Proved: gaps known exactly. Larger: by more than 0.1 s; beside it the mean of all calls. "
-        "Decisions changed: calls in which one sends a second and the other does not, each at its "
-        "own threshold for the volume. Second changed: of calls in which both send one, those "
-        "whose seconds drive differently. Won: what the better gap brings the arrival forward.",
-    )  # fmt: skip
-
-
 def whole(value: float) -> float | int:
     """A statistic as tables show it: without decimals where it has none."""
     return int(value) if value.is_integer() else value
-
-
-def _method(described: Any) -> str:
-    return str(first_of(described).get("method", _PRINTED))
-
-
-def _without_gap(described: Any) -> Any:
-    if not isinstance(described, dict):
-        return described
-    return {key: _without_gap(value) for key, value in described.items() if key not in _GAP}

@@ -43,7 +43,7 @@ from ideal_dispatch.network import RoadNetwork
 from ideal_dispatch.records import Trip, Trips
 
 if TYPE_CHECKING:
-    from ideal_dispatch.learning.report.training_report import TrainingReport
+    from ideal_dispatch.learning.training_report import TrainingReport
 
 REPORT, NUMBERS, STEPS = "report.html", "report.json", "steps.csv"
 FILES = (*model_directory.FILES, REPORT, NUMBERS, STEPS)
@@ -150,7 +150,7 @@ class TrainedModel(Model):
     @cached_property
     def report(self) -> "TrainingReport":
         """The scores beside simpler predictors, which learn from the same trips on first use."""
-        from ideal_dispatch.learning.report.training_report import TrainingReport
+        from ideal_dispatch.learning.training_report import TrainingReport
 
         parts = map(self.data.trips.select, (self.split.train, self.split.validation))
         return TrainingReport.of(self, fit_baselines(self.data.network, *parts))

@@ -28,9 +28,7 @@ from ideal_dispatch.pages import (
     ORANGE,
     SMALL_PT,
     VERMILLION,
-    figure_url,
     plain_axes,
-    save_page,
 )
 from ideal_dispatch.records.agency import AgencySettings, Floors
 from ideal_dispatch.records.floors import read_floor
@@ -41,10 +39,11 @@ from ideal_dispatch.records.responses import REMARKS, STAMPS, Responses
 from ideal_dispatch.records.schema import general, shape
 from ideal_dispatch.records.travel_times import speed_kmh
 from ideal_dispatch.records.trips import SUBTRACTION, TARGETS
+from ideal_dispatch.report import Cell, Column, Figure, Report, Section, Table, counted
 
 if TYPE_CHECKING:
+    import matplotlib.figure as drawn
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 FILES = ("trips.trips", "quarantine.csv", "report.json", "report.html")
 """What :func:`write_trips` writes into its folder."""
@@ -66,6 +65,18 @@ _LONGEST = {"depot": 40, "floor": 12, "district": 40}
 """Longer texts are free text, which may say anything: they are left out."""
 _FORM = re.compile(r"(?P<field>\w+) is not a known form .*\(it looks like (?P<shape>.*)\)")
 _PARTS = {"turnout_s": "turnout", "drive_s": "drive", "response_s": "dispatch to scene"}
+_HOW = {
+    "given": "given in the settings",
+    "paired": "rows with driving stamps and call-to-CPR",
+    "paper": "the paper's regression",
+    "stamps": "median of en route − call",
+    "regression": "intercept of a regression on free-flow time",
+    "assumed": "the paper's value, because there are too few rows",
+    "unknown": "not known: too few rows",
+}
+"""How preparation and the time of a floor were found, in words."""
+
+_MOST_WORDS = 50
 _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 
 
@@ -83,26 +94,113 @@ def write_trips(
     trips.save(where / "trips.trips")
     write_quarantine(prepared, where / "quarantine.csv")
     _write_json(where / "report.json", facts)
-    drawn: dict[str, Any] = {}
-    if len(trips):
-        minutes = trips.observed_s / 60
-        subtracted = np.asarray(trips.target) == TARGETS.index(SUBTRACTION)
-        figure, (left, right) = plain_axes(2, 3.4)
-        parts = {"stamps": minutes[~subtracted], "subtraction": minutes[subtracted]}
-        _histogram(left, parts, (ACCENT, ORANGE), "travel time (min)", "trips")
-        speeds = {"": speed_kmh(prepared.distance_m, trips.observed_s)}
-        _histogram(right, speeds, (ACCENT,), "speed along the shortest way (km/h)", "trips")
-        drawn |= {
-            "subtracted": int(subtracted.sum()),
-            "travel": figure_url(figure),
-            "destinations": figure_url(
-                _draw_destinations(network, prepared.book.depots, trips.destination)
-            ),
-        }
-    save_page(
-        where / "report.html", "data_report.html", agency=settings.agency.name, told=facts, **drawn
-    )
+    write_file(where / "report.html", trips_report(prepared, network, settings, facts).html())
     return facts
+
+
+def trips_report(
+    prepared: Prepared, network: RoadNetwork, settings: AgencySettings, facts: Mapping[str, Any]
+) -> Report:
+    """The page of the trips, from the ``facts`` that :func:`trips_facts` counts."""
+    trips, slope, words = prepared.trips, prepared.slope, facts["unknown_words"]
+    per_floor = f"{slope.seconds_per_floor:.2f} seconds per floor: {_HOW[slope.method]}"
+    if np.isfinite(slope.standard_error):
+        per_floor += (
+            f", {slope.rows:,} rows, standard error {slope.standard_error:.3f} s, 95 % confidence "
+            f"interval {slope.lower:.2f} … {slope.upper:.2f} s"
+        )
+    more = f" {len(words) - _MOST_WORDS} more are in report.json." * (len(words) > _MOST_WORDS)
+    span = ""
+    if facts["first_call"]:
+        span = f"Calls from {facts['first_call'][:10]} to {facts['last_call'][:10]} (UTC). "
+    rules = Table(
+        "exclusions", "Exclusion rules",
+        (Column("exclusion rule"), Column("applies to"), Column("removed here")),
+        tuple((rule.says, rule.applies, rule.removed) for rule in prepared.rules),
+    )  # fmt: skip
+    unknown = Table(
+        "words", "Words that the settings do not explain",
+        (Column("word"), Column("field"), Column("rows"), Column("nearest depot"),
+         Column("to explain it, in the settings")),
+        tuple((one["word"], one["field"], one["rows"], one["nearest"], " ".join(one["setting"]))
+              for one in words[:_MOST_WORDS]),
+        note=f"Check each value before you use it, and fill in the empty ones.{more}",
+    )  # fmt: skip
+    preparation = Table(
+        "preparation", "Preparation by depot",
+        (Column("depot"), Column("preparation (s)", 0), Column("rows"), Column("how")),
+        tuple((name, one.seconds, one.rows, _HOW[one.method])
+              for name, one in prepared.preparation.items()),
+    )  # fmt: skip
+    sections = [
+        Section.of(
+            "What was left out", rules,
+            counted("quarantine", "Rows in quarantine", "quarantined because", "rows",
+                    facts["quarantine_reasons"]),
+            "A row may have several reasons; it counts for each. Every row that did not become a "
+            "trip is in quarantine.csv with its reasons.",
+        ),
+        Section.of("Words that were not understood", unknown),
+        *(_trip_sections(prepared, network, facts) if len(trips) else ()),
+        Section.of("Preparation and floors", preparation, f"{per_floor}."),
+        _privacy(facts),
+    ]  # fmt: skip
+    return Report(
+        f"Records of {settings.agency.name}",
+        f"{span}{facts['source']} ({facts['form']}), checksum {facts['source_checksum']}; "
+        f"network {facts['network_checksum']}",
+        [
+            ("rows in the file", f"{facts['rows']:,}"),
+            ("trips", f"{len(trips):,}"),
+            ("of all rows became trips", f"{100 * len(trips) / max(facts['rows'], 1):.1f} %"),
+            ("rows in quarantine", f"{facts['quarantined']:,}"),
+            ("rows excluded by a rule", f"{facts['excluded']:,}"),
+        ],
+        prepared.notes,
+        sections,
+    )
+
+
+def _trip_sections(
+    prepared: Prepared, network: RoadNetwork, facts: Mapping[str, Any]
+) -> tuple[Section, ...]:
+    trips = prepared.trips
+    minutes = trips.observed_s / 60
+    subtracted = np.asarray(trips.target) == TARGETS.index(SUBTRACTION)
+    times, (left, right) = plain_axes(2, 3.4)
+    parts = {"stamps": minutes[~subtracted], "subtraction": minutes[subtracted]}
+    _histogram(left, parts, (ACCENT, ORANGE), "travel time (min)", "trips")
+    speeds = {"": speed_kmh(prepared.distance_m, trips.observed_s)}
+    _histogram(right, speeds, (ACCENT,), "speed along the shortest way (km/h)", "trips")
+    week = Table(
+        "week", "Trips by weekday and hour, local time",
+        (Column(""), *(Column(str(hour)) for hour in range(24))),
+        tuple((day, *hours) for day, hours in facts["by_weekday_and_hour"].items()),
+    )  # fmt: skip
+    weather = Table(
+        "weather", "Where the weather comes from",
+        (Column("variable"), Column("source"), Column("known %", 1, percent=True)),
+        tuple((variable, ", ".join(name for name in counts if name != "unknown") or "none",
+               1 - counts.get("unknown", 0) / len(trips))
+              for variable, counts in prepared.weather_counts.items()),
+        note="Unknown values stay unknown in the trips; the model decides how to use them.",
+    )  # fmt: skip
+    named = {name: n for name, n in facts["districts"].items() if any(facts["districts"])}
+    return (
+        Section.of("Travel times", Figure(
+            "times", "Travel times and speeds of the trips", times,
+            f"{int((~subtracted).sum()):,} travel times are from stamps (on scene − en route), "
+            f"{int(subtracted.sum()):,} by subtraction (call-to-CPR − preparation − floors).",
+        )),
+        Section.of(
+            "When and where", week,
+            Figure("map", "Destinations of the trips, and the depots",
+                   _draw_destinations(network, prepared.book.depots, trips.destination),
+                   "Destinations are at their road junctions; the larger, the more trips."),
+            counted("districts", "Trips by district", "district", "trips", named),
+        ),
+        Section.of("Weather", weather),
+    )  # fmt: skip
 
 
 def trips_facts(
@@ -236,12 +334,126 @@ def write_responses(
     rows = [(row, safe_cell("; ".join(reasons))) for row, reasons in log.left_out]
     write_csv(left_out, ("row", "reasons"), rows)
     _write_json(numbers, facts)
-    placed = bool((~np.isnan(found.lon + found.lat)).any())
-    save_page(
-        page, "responses_report.html", told=facts, parts=_PARTS, left_out_file=left_out.name,
-        places=figure_url(_draw_places(found, network)) if placed else "",
-    )  # fmt: skip
+    write_file(page, responses_report(log, network, facts, left_out.name).html())
     return facts
+
+
+def responses_report(
+    log: ReadLog, network: RoadNetwork | None, facts: Mapping[str, Any], left_out: str
+) -> Report:
+    """The page of a unit log, from the ``facts`` that :func:`responses_facts` counts."""
+    found, everything = log.responses, facts["all"]
+    recalls = everything["recalled_share"] is not None
+    words = (
+        "Turnout is from dispatch to leaving, drive from leaving to the scene."
+        if everything["turnout_s"]
+        else "The log has no time of leaving, so turnout and drive are not known apart."
+    )
+    words += (
+        " A unit is recalled if it was sent and never reached the scene; it was held from dispatch "
+        "until it was free again."
+        if recalls
+        else " The log has arrivals alone, so recalled units are not known."
+    )
+    span = ""
+    if facts["first_call"]:
+        span = f"Calls from {facts['first_call'][:10]} to {facts['last_call'][:10]} (UTC). "
+    numbers = [
+        ("calls in the log", f"{facts['calls']:,}"),
+        ("units on calls", f"{len(found):,}"),
+    ]
+    if timed := everything["response_s"]:
+        numbers.append(("median, dispatch to scene", f"{timed['p50'] / 60:.1f} min"))
+    if recalls:
+        share = f"{100 * everything['recalled_share']:.1f} %"
+        numbers.append(("recalled before they arrived", share))
+    numbers.append(("races between two units", f"{facts['races']:,}"))
+    where: list[Figure | str | Table | None] = []
+    if (~np.isnan(found.lon + found.lat)).any():
+        caption = "Calls and the places that units started from."
+        where.append(Figure("map", "Calls and starts", _draw_places(found, network), caption))
+    if "trips" in facts:
+        where += [
+            f"{facts['trips']['trips']:,} arrivals become trips on the network (checksum "
+            f"{facts['network_checksum']}), and {facts['trips']['races']:,} races have both units "
+            "among them.",
+            counted("no-trips", "Arrivals that are no trips", "no trip because", "units",
+                    facts["trips"]["left_out"]),
+        ]  # fmt: skip
+    known = Table(
+        "completeness", "Share of rows in which a field is known",
+        (Column("field"), Column("known %", 0, percent=True)),
+        tuple(facts["completeness"].items()),
+        note="What is not known stays unknown: no time is made up.",
+    )  # fmt: skip
+    remarks = {remark: n for remark, n in facts["remarks"].items() if n}
+    sections = [
+        Section.of(
+            "How long units take",
+            f"In minutes: the median, and the time within which nine of ten are done. {words} Rows "
+            "with a remark are counted but not timed.",
+            _times_table("kinds", "kind of unit", {"all": everything, **facts["by_kind"]}, facts),
+        ),
+        Section.of("Hours of the day", _times_table(
+            "hours", "hour", {f"{h:02d}:00": one for h, one in enumerate(facts["by_hour"])}, facts
+        )),
+        Section.of("Stations", _times_table("stations", "station", facts["by_station"], facts)),
+        Section.of("Where", *where),
+        Section.of(
+            "How complete the log is", known,
+            counted("remarks", "Remarks", "remark on a row", "units", remarks),
+            counted("left-out", "Rows that were left out", "left out because", "rows",
+                    facts["reasons"]),
+            f"Each row that was left out is in {left_out}." if facts["reasons"] else None,
+        ),
+        Section.of(
+            "Races",
+            f"{facts['races']:,} times two units were sent to one call at once from different "
+            "places, and both arrived. Other calls with two units or more are no clean race.",
+            counted("no-races", "Calls that are no race", "no race because", "calls",
+                    facts["no_races"]),
+        ),
+        _privacy(facts),
+    ]  # fmt: skip
+    return Report(
+        f"Responses of {facts['agency']}",
+        f"{span}Hours are those of {found.time_zone}. {facts['rows']:,} rows in "
+        f"{facts['source']} ({facts['form']}), {facts['left_out']:,} of them without a usable "
+        f"unit; checksum {facts['source_checksum']}",
+        numbers,
+        log.notes,
+        sections,
+    )
+
+
+def _times_table(
+    name: str, of: str, groups: Mapping[str, Mapping[str, Any]], facts: Mapping[str, Any]
+) -> Table:
+    """A row for each group, with a column for each time that the log has."""
+    timed = {part: words for part, words in _PARTS.items() if facts["all"][part]}
+    columns = [Column(of), Column("units")]
+    for words in timed.values():
+        columns += [Column(f"{words}, min"), Column("9 of 10, min")]
+    recalls = facts["all"]["recalled_share"] is not None
+    if recalls:
+        columns += [Column("recalled %", percent=True), Column("held, min")]
+    rows = []
+    for group, one in groups.items():
+        cells: list[Cell] = [group, one["responses"]]
+        for part in timed:
+            cells += [_minutes(one[part], "p50"), _minutes(one[part], "p90")]
+        cells += [one["recalled_share"], _minutes(one["held_s"], "p50")] if recalls else []
+        rows.append(tuple(cells))
+    return Table(name, f"Times by {of}", tuple(columns), tuple(rows))
+
+
+def _minutes(times: Mapping[str, float] | None, part: str) -> float | None:
+    return None if times is None else times[part] / 60
+
+
+def _privacy(facts: Mapping[str, Any]) -> Section:
+    unread = f"{facts['columns_not_read']} columns of the file were not read."
+    return Section.of("Privacy", facts["privacy"], unread)
 
 
 def responses_facts(log: ReadLog, network: RoadNetwork | None = None) -> dict[str, Any]:
@@ -373,7 +585,9 @@ def _histogram(
         axes.legend(frameon=False, fontsize=SMALL_PT)
 
 
-def _draw_destinations(network: RoadNetwork, depots: Sequence[Depot], node: IntArray) -> "Figure":
+def _draw_destinations(
+    network: RoadNetwork, depots: Sequence[Depot], node: IntArray
+) -> "drawn.Figure":
     """A map of where the trips went; the larger the dot, the more trips end at a node."""
     figure = draw_network(network, depots, title="Where the trips went")
     axes = figure.axes[0]
@@ -385,7 +599,7 @@ def _draw_destinations(network: RoadNetwork, depots: Sequence[Depot], node: IntA
     return figure
 
 
-def _draw_places(found: Responses, network: RoadNetwork | None) -> "Figure":
+def _draw_places(found: Responses, network: RoadNetwork | None) -> "drawn.Figure":
     """A map of calls, stations and starts on the road, but for strays."""
     calls = np.unique(found.calls, return_index=True)[1]
     shown = np.column_stack([found.lon, found.lat])[calls]

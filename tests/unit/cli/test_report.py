@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from ideal_dispatch.dispatch.controls import QuoteDifferencePolicy, RandomTrigger
 
 from ideal_dispatch import Calendar, RoadNetwork
 from ideal_dispatch.cli import report as command
@@ -54,7 +55,7 @@ def test_a_run_from_the_command_line(runs: Path, tmp_path: Path) -> None:
     done = subprocess.run(
         [Path(sys.executable).with_name("ideal"), "report", runs / "test",
          "--calibration", runs / "training", "--network", runs / "town.network",
-         "--incident", "2023-05-15-0002", "--world", "experienced", "-o", tmp_path / "out"],
+         "--incident", "2023-05-15-0002", "-o", tmp_path / "out"],
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
@@ -63,65 +64,45 @@ def test_a_run_from_the_command_line(runs: Path, tmp_path: Path) -> None:
     assert any(line.startswith("interval, +25 %") for line in lines)
     assert "2 days are few" in done.stderr
     assert lines[-1].startswith(f"wrote {tmp_path}/out/report.html and ")
-    assert "The call you named. 2023-05-15-0002" in (tmp_path / "out" / "report.html").read_text()
+    assert (tmp_path / "out" / "figures" / "incident-2023-05-15-0002.png").is_file()
 
 
 def test_thresholds_for_a_coverage_target(
     runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     report(
-        runs=[runs / "test"], output=tmp_path / "out", calibration=[runs / "training"],
-        world="experienced", coverage=0.5, within=300.0,
+        run=runs / "test", output=tmp_path / "out", calibration=runs / "training",
+        coverage=0.5, within=300.0,
     )  # fmt: skip
-    assert "Thresholds that reach 50 % of calls in 300 s of driving" in capsys.readouterr().out
-    assert (tmp_path / "out" / "tables" / "coverage-experienced.csv").is_file()
-    page = (tmp_path / "out" / "report.html").read_text()
-    assert "Thresholds for the coverage target" in page
-
-
-def test_several_runs(runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    report(runs=[runs / "test", runs / "training"], output=tmp_path / "both", world="experienced")
-    told = capsys.readouterr().out
-    assert "comparison.html" in told
-    assert "instantaneous traffic" not in told
-    assert (tmp_path / "both" / "tables" / "comparison-saving-experienced.csv").is_file()
+    assert "50 % of calls in 300 s" in capsys.readouterr().out
+    assert (tmp_path / "out" / "tables" / "coverage.csv").is_file()
 
 
 def test_another_network_has_no_maps(
     runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    report(runs=[runs / "test"], output=tmp_path / "bare", world="instantaneous")
-    assert "Give it with --network" in (tmp_path / "bare" / "report.html").read_text()
+    report(run=runs / "test", output=tmp_path / "bare")
+    assert not list((tmp_path / "bare" / "figures").glob("incident-*"))
     from ideal_dispatch.cities import harbour_city
 
     harbour_city().network.save(tmp_path / "other.network")
     with pytest.raises(InputError, match="holds report.html already; add --force"):
-        report(runs=[runs / "test"], output=tmp_path / "bare", world="instantaneous")
+        report(run=runs / "test", output=tmp_path / "bare")
     with pytest.raises(InputError, match="another network than that of"):
-        report(
-            runs=[runs / "test"], output=tmp_path / "new", network_file=tmp_path / "other.network"
-        )
+        report(run=runs / "test", output=tmp_path / "new", network_file=tmp_path / "other.network")
     assert not (tmp_path / "new").exists()
 
 
 def test_bad_input(runs: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="run.json is missing"):
-        report(runs=[tmp_path], output=tmp_path / "out")
-    with pytest.raises(InputError, match="--incident goes with one run"):
-        report(runs=[runs / "test", runs / "training"], output=tmp_path / "out", incident="x")
+        report(run=tmp_path, output=tmp_path / "out")
     with pytest.raises(InputError, match="--within goes with --coverage"):
-        report(runs=[runs / "test"], output=tmp_path / "out", within=300.0)
-    with pytest.raises(InputError, match="--coverage goes with one run"):
-        report(runs=[runs / "test", runs / "training"], output=tmp_path / "out", coverage=0.9)
-    with pytest.raises(InputError, match="--calibration given 2 times for 1 runs"):
-        report(runs=[runs / "test"], output=tmp_path / "out", calibration=[runs / "training"] * 2)
-    with pytest.raises(InputError, match="no world C; it has instantaneous, experienced"):
-        report(runs=[runs / "test"], output=tmp_path / "out", world="C")
+        report(run=runs / "test", output=tmp_path / "out", within=300.0)
     with pytest.raises(InputError, match="survival curve 'hope': choose one of"):
-        report(runs=[runs / "test"], output=tmp_path / "out", survival="hope")
+        report(run=runs / "test", output=tmp_path / "out", survival="hope")
     with pytest.raises(InputError, match="no incident x; they are named like 2023-05-15-0001"):
-        report(runs=[runs / "test"], output=tmp_path / "out", incident="x")
+        report(run=runs / "test", output=tmp_path / "out", incident="x")
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match="is a file; name a folder"):
-        report(runs=[runs / "test"], output=tmp_path / "file")
+        report(run=runs / "test", output=tmp_path / "file")
     assert not (tmp_path / "out").exists()

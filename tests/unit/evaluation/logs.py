@@ -11,13 +11,9 @@ from ideal_dispatch.replay.run_folder import KIND
 Driven = tuple[Sequence[int], Sequence[float]]
 """Edges, and the seconds of each."""
 
-TYPES = {
-    "region": "RegionPolicy",
-    "router": "RouterPolicy",
-    "router-dual": "RouterDual",
-    "interval": "IntervalPolicy",
-    "paper-ideal": "PaperIdeal",
-    "ideal": "Ideal",
+ROLES = {
+    **{name: name for name in ("region", "router", "router-dual", "interval", "paper", "ideal")},
+    "paper-ideal": "paper",
 }
 
 
@@ -74,18 +70,15 @@ def entry(
     }
 
 
-def write_run(
-    folder: Path, entries: Sequence[Mapping[str, Any]], types: Mapping[str, str] | None = None,
-    **manifest: Any,
-) -> Path:  # fmt: skip
-    """A run folder with these lines; policies have the types of their names unless told."""
+def write_run(folder: Path, entries: Sequence[Mapping[str, Any]], **manifest: Any) -> Path:
+    """A run folder with these lines; policies play the part of their name, or are controls."""
     folder.mkdir(parents=True, exist_ok=True)
     names = list(entries[0]["decisions"]) if entries else []
-    kinds = TYPES if types is None else types
     whole = {
         "format": KIND.format,
         "network": "none",
-        "policies": {name: {"type": kinds.get(name, "Other")} for name in names},
+        "policies": {name: {"type": "Other"} for name in names},
+        "roles": {name: ROLES.get(name, "control") for name in names},
         "replayed": len(entries),
         "dropped": [],
         **manifest,

@@ -11,7 +11,7 @@ import pytest
 from ideal_dispatch import RoadNetwork
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.evaluation.backtest import Backtest, BacktestSettings, backtest
-from ideal_dispatch.evaluation.backtest_report import backtest_tables, write_backtest
+from ideal_dispatch.evaluation.backtest_report import backtest_report, write_backtest
 from ideal_dispatch.records.responses import Responses
 from tests.unit.evaluation.race_logs import STATIONS, town_log
 
@@ -90,9 +90,12 @@ def test_all_is_written(found: Backtest, grid: RoadNetwork, tmp_path: Path) -> N
     assert len(rows) == len(found)
     assert sum(int(row["send_second"]) for row in rows) == found.advised.sum()
     assert all((row["advised_second"] != "") == (row["send_second"] == "1") for row in rows)
-    page = (tmp_path / "backtest.html").read_text()
-    assert "Backtest of February 2023" in page
-    done, thresholds, hours, stations = backtest_tables(found)
+    report = backtest_report(found, grid)
+    assert set(report.figures) == {"hours", "map"}
+    assert report.numbers[0][1] == f"{len(found):,}"
+    done, thresholds, hours, stations = (
+        report.tables[name] for name in ("done", "thresholds", "hours", "stations")
+    )
     assert done.rows[0][1] + done.rows[1][1] == done.rows[2][1] == len(found)  # type: ignore[operator]
     assert sum(row[1] for row in hours.rows) == len(found)  # type: ignore[misc]
     assert len(thresholds.bold) == 1

@@ -144,5 +144,3 @@ def test_what_cannot_be_judged_is_said() -> None:
         judged(took_s=np.empty((0, 2)))
     with pytest.raises(InputError, match="ideal is missing, which chooses the primary"):
         judged(expected_s={"other": EXPECTED_S})
-    with pytest.raises(InputError, match="scores of ideal: expected 5 values, got 2"):
-        judged(scores={"ideal": np.ones(2)})

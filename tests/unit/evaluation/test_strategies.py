@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ideal_dispatch.errors import InputError
-from ideal_dispatch.evaluation.outcomes import Drives, PolicyOutcomes
+from ideal_dispatch.evaluation.outcomes import PolicyOutcomes
 from ideal_dispatch.evaluation.strategies import (
     as_decided,
     at_threshold,
@@ -24,27 +24,22 @@ def policy(scores: list[float], missing: int = 0, second_s: float = 90.0) -> Pol
     """A policy whose first takes 100 s; the last ``missing`` incidents have no second."""
     count = len(scores)
     has = np.arange(count) < count - missing
-    drives = Drives(
-        np.full(count, 100.0),
-        np.where(has, second_s, np.nan),
-        np.where(has, 0.0, np.nan),
-        np.zeros(count, bool),
-    )
     return PolicyOutcomes(
         "one", np.array(scores), np.full(count, 2.5), has, np.zeros(count, bool),
-        np.where(has, "s1", ""), np.full(count, np.nan), {"instantaneous": drives},
+        np.where(has, "s1", ""), np.full(count, np.nan), np.full(count, 100.0),
+        np.where(has, second_s, np.nan), np.where(has, 0.0, np.nan), np.zeros(count, bool),
     )  # fmt: skip
 
 
 def test_the_sooner_of_two_counts_where_both_go() -> None:
     one = policy([1.0, 2.0, 3.0, 4.0], missing=1)
-    assert at_threshold(one, 1.0).arrival_s["instantaneous"].tolist() == [100.0, 90.0, 90.0, 100.0]
-    assert dual(one).arrival_s["instantaneous"].tolist() == [90.0, 90.0, 90.0, 100.0]
+    assert at_threshold(one, 1.0).arrival_s.tolist() == [100.0, 90.0, 90.0, 100.0]
+    assert dual(one).arrival_s.tolist() == [90.0, 90.0, 90.0, 100.0]
     assert dual(one).extra == 0.75
-    assert single(one).arrival_s["instantaneous"].tolist() == [100.0] * 4
+    assert single(one).arrival_s.tolist() == [100.0] * 4
     assert as_decided(one).sent.tolist() == [False, False, True, False]
     later = policy([1.0], second_s=120.0)
-    assert dual(later).arrival_s["instantaneous"].tolist() == [100.0]
+    assert dual(later).arrival_s.tolist() == [100.0]
 
 
 def test_the_threshold_is_the_highest_score_that_gets_none() -> None:
@@ -107,13 +102,13 @@ def test_matched_volumes_are_met_exactly() -> None:
         (0.875, [90.0, 90, 90, 95]),
         (1.0, [90.0] * 4),
     ):
-        np.testing.assert_allclose(matched_arrival_s(one, share, "instantaneous"), wanted)
+        np.testing.assert_allclose(matched_arrival_s(one, share), wanted)
     few = policy([2.0, 1.0, 0.0, 0.0], missing=2)
-    np.testing.assert_allclose(matched_arrival_s(few, 0.75, "instantaneous"), [90.0, 90, 100, 100])
+    np.testing.assert_allclose(matched_arrival_s(few, 0.75), [90.0, 90, 100, 100])
     none = policy([1.0, 1.0], missing=2)
-    np.testing.assert_allclose(matched_arrival_s(none, 0.5, "instantaneous"), [100.0, 100])
+    np.testing.assert_allclose(matched_arrival_s(none, 0.5), [100.0, 100])
     with pytest.raises(InputError, match="a volume of 1.5"):
-        matched_arrival_s(one, 1.5, "instantaneous")
+        matched_arrival_s(one, 1.5)
 
 
 def test_thresholds_go_from_none_to_all() -> None:
@@ -140,10 +135,10 @@ def test_no_threshold_exceeds_a_rate_with_fewer_seconds(
     one = policy([float(score) for score, _, _ in calls], missing=min(missing, len(calls)))
     best_s = np.array([best - 20.0 * beyond for _, best, beyond in calls])
     tried = [at_threshold(one, x) for x in (-np.inf, *range(-4, 4))]
-    rates = [np.mean(row.arrival_s["instantaneous"] <= best_s) for row in tried]
+    rates = [np.mean(row.arrival_s <= best_s) for row in tried]
     able = [row.sent.sum() for row, found in zip(tried, rates, strict=True) if found > rate]
     threshold_s = threshold_where(
-        one, "instantaneous", lambda times_s: times_s <= best_s, lambda share: share > rate
+        one, lambda times_s: times_s <= best_s, lambda share: share > rate
     )
     if threshold_s is None:
         assert not able

@@ -5,7 +5,12 @@ import numpy as np
 import pytest
 
 from ideal_dispatch import Responses, RoadNetwork
-from ideal_dispatch.records.report import report_files, responses_facts, write_responses
+from ideal_dispatch.records.report import (
+    report_files,
+    responses_facts,
+    responses_report,
+    write_responses,
+)
 from tests.unit.records import logs
 from tests.unit.records.logs import DAY, PAIR
 
@@ -43,10 +48,11 @@ def test_the_files(tmp_path: Path, grid: RoadNetwork) -> None:
     assert json.loads(numbers.read_text()) == facts
     assert left_out.read_text().startswith("row,reasons\n5,received is not a known form")
     assert len(Responses.load(path)) == 3
-    text = page.read_text()
-    assert text.count("<img ") == 1
-    for word in ("Turnout is from dispatch to leaving", "33.3 %", "West", "<th>recalled</th>"):
-        assert word in text
+    shown = responses_report(read, grid, facts, left_out.name)
+    assert list(shown.figures) == ["map"]
+    assert shown.tables["kinds"].header[-2:] == ["recalled %", "held, min"]
+    assert shown.tables["kinds"].rows[0][-2:] == (facts["all"]["recalled_share"], 4.0)
+    assert [row[0] for row in shown.tables["stations"].rows] == ["West", "East"]
     before = {file: file.read_bytes() for file in (path, page, numbers, left_out)}
     write_responses(logs.read(tmp_path, _rows()), path, grid)
     assert {file: file.read_bytes() for file in before} == before
@@ -59,11 +65,10 @@ def test_a_log_of_arrivals_alone_tells_no_recalls(tmp_path: Path) -> None:
     facts = write_responses(read, tmp_path / "x.responses")
     assert facts["all"]["recalled_share"] is None
     assert facts["all"]["turnout_s"] is None
-    page = (tmp_path / "x.html").read_text()
-    assert "does not tell who was recalled" in page
-    assert "turnout and drive cannot be told apart" in page
-    assert "<th>recalled</th>" not in page
-    assert "<h2>Where</h2>" not in page
+    shown = responses_report(read, None, facts, "x.csv")
+    assert not shown.figures
+    assert shown.tables["kinds"].header == ["kind of unit", "units", "dispatch to scene, min",
+                                            "9 of 10, min"]  # fmt: skip
 
 
 def test_a_report_without_responses(tmp_path: Path) -> None:

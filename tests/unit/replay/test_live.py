@@ -20,7 +20,7 @@ from ideal_dispatch.cli.replay import replay
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.evaluation.judged import Judged
 from ideal_dispatch.evaluation.outcomes import Outcomes
-from ideal_dispatch.evaluation.report import caveats
+from ideal_dispatch.evaluation.replay_report import caveats
 from ideal_dispatch.network import Depot
 from ideal_dispatch.outside_service import RequestBudget
 from ideal_dispatch.replay import Replay, run_live, run_replay
@@ -171,8 +171,8 @@ def test_the_same_answers_give_the_same_log_and_a_report_reads_it(
     assert logs[0] == logs[1]
     outcomes = Outcomes.load(found.folder)
     assert outcomes.title == "live town, live days"
-    assert outcomes.worlds == ("instantaneous",)
-    assert set(outcomes.best_s["instantaneous"]) == {"paper", "common", "hindsight"}
+    assert outcomes.world == "instantaneous"
+    assert set(outcomes.best_s) == {"paper", "common", "hindsight"}
     assert read_manifest(found.folder)["live"]["engine"] == "Valhalla"
     assert not (found.folder / "chunks").exists()
     capsys.readouterr()

@@ -24,7 +24,7 @@ from ideal_dispatch.dispatch.situation import Incident
 from ideal_dispatch.errors import FileFormatError, InputError
 from ideal_dispatch.evaluation.judged import Judged
 from ideal_dispatch.evaluation.outcomes import Outcomes
-from ideal_dispatch.evaluation.report import caveats
+from ideal_dispatch.evaluation.replay_report import caveats
 from ideal_dispatch.evaluation.result_tables import arrival_table
 from ideal_dispatch.replay.drive import World
 from ideal_dispatch.replay.experiment import Experiment, Ground
@@ -543,9 +543,9 @@ def test_an_agencys_own_territories(town: Path, grid: RoadNetwork, tmp_path: Pat
     labels = {}
     for name in ("nearest", "own"):
         run = run_experiment(Experiment.load(town / f"{name}.toml"), tmp_path / name)
-        table = arrival_table(Judged(Outcomes.load(run / "experienced" / "test")), "experienced")
+        table = arrival_table(Judged(Outcomes.load(run / "experienced" / "test")))
         labels[name] = table.rows[0][0]
-        told = any("Nobody told the agency's territories: region" in line for line in
+        told = any("territories are unknown: region" in line for line in
                    caveats(Judged(Outcomes.load(run / "experienced" / "test"))))  # fmt: skip
         assert told == (name == "nearest")
     assert labels == {"nearest": "region, nearest at free flow", "own": "region"}

@@ -23,7 +23,9 @@ from ideal_dispatch.dispatch.situation import Incident, Readiness
 from ideal_dispatch.evaluation.judged import Judged
 from ideal_dispatch.evaluation.outcomes import Outcomes
 from ideal_dispatch.evaluation.strategies import VOLUMES
+from ideal_dispatch.files import write_file
 from ideal_dispatch.forecast.response_time import ResponseModel
+from ideal_dispatch.pages import save_figure
 from ideal_dispatch.records.agency import AgencySettings
 from ideal_dispatch.replay.drive import World
 from ideal_dispatch.replay.experiment import Calls, Experiment, Ground
@@ -165,7 +167,7 @@ class Story:
         report = self._report(f"{folder.name} of {len(days)} days")
         calls = self.ground.calls(experiment, days)
         self.ground.replay(experiment, calls, policies, folder, workers=None, report=report)
-        return replace(Outcomes.load(folder).only(WORLD), title=f"{self.city.name}, the demo")
+        return replace(Outcomes.load(folder, WORLD), title=f"{self.city.name}, the demo")
 
     def _report(self, step: str) -> Callable[[int, int], None]:
         self.watch(step, 0.0, "")
@@ -178,8 +180,8 @@ class Story:
         in which no other road could be faster come last: there is nothing to explain.
         """
         outcomes, sent = judged.outcomes, judged.at(OWN, SHARE)
-        firsts = [outcomes.policy(name).drives[WORLD].primary_s for name in (OWN, "router")]
-        saved_s = np.minimum(*firsts) - sent.arrival_s[WORLD]
+        firsts = [outcomes.policy(name).primary_s for name in (OWN, "router")]
+        saved_s = np.minimum(*firsts) - sent.arrival_s
         entries = outcomes.entries(range(len(outcomes)))
 
         def telling(number: int) -> tuple[bool, float]:
@@ -208,7 +210,7 @@ class Story:
 
     def report(self, judged: Judged, incident: str) -> Path:
         """One page with all tables and figures, the incident's map among them."""
-        from ideal_dispatch.evaluation.report import write_report
+        from ideal_dispatch.evaluation.replay_report import replay_report
 
         stages: list[str] = []
 
@@ -218,16 +220,14 @@ class Story:
 
         why = "the demo's chapter 4: the call in which the second ambulance saved most"
         folder, network = self.folder / "report", self.city.network
-        made = write_report(judged, folder, network, incident, progress, why)
+        made = replay_report(judged, network, incident, progress, why).save(folder)
         self.watch("report", 1.0, "")
         return made[-1]
 
     def fleet(self) -> tuple[list[str], Path, Path]:
         """What second ambulances cost the others: in words, a page, and a picture of the report."""
-        from ideal_dispatch.evaluation.fleet_figures import over_load
-        from ideal_dispatch.evaluation.fleet_report import PAGE, answer, write_fleet_report
+        from ideal_dispatch.evaluation.fleet_report import PAGE, answer, fleet_report, over_load
         from ideal_dispatch.evaluation.fleet_runs import FleetRuns
-        from ideal_dispatch.evaluation.report import save_drawn
         from ideal_dispatch.fleet.experiment import FleetExperiment
         from ideal_dispatch.fleet.run import run_fleet
 
@@ -238,8 +238,8 @@ class Story:
         )  # fmt: skip
         run_fleet(experiment, folder, watch=lambda step, share: self.watch(step, share, ""))
         runs = FleetRuns.read(folder)
-        write_fleet_report(runs, folder / PAGE)
+        write_file(folder / PAGE, fleet_report(runs).html())
         (group,) = runs.by_load()
-        stem = self.folder / "report" / "figures" / "fleet"
-        (picture,) = save_drawn(over_load(group), stem, (".png",))
+        picture = self.folder / "report" / "figures" / "fleet.png"
+        save_figure(over_load(group), picture)
         return answer(runs.main), folder / PAGE, picture

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from ideal_dispatch.dispatch.recall import RECALLS
-from ideal_dispatch.evaluation.metrics import Interval
 from ideal_dispatch.evaluation.race_judgement import OURS, JudgedRaces
 from ideal_dispatch.fleet.run import run_fleet
 from ideal_dispatch.forecast.response_time import Effects, ResponseModel
+from ideal_dispatch.report import Interval
 from tests.unit.fleet.small_runs import experiment
 from workshop.evidence import live_races
 from workshop.evidence.live_races import LiveRaces, LoggedUnit, Trust, known, stood_down_s

@@ -1,13 +1,13 @@
 """Figures of a training report: curves, errors by kind of trip, speeds, radius and shape."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ideal_dispatch.arrays import FloatArray
-from ideal_dispatch.learning.report.diagnostics import Reliability
 from ideal_dispatch.learning.shape import DISTANCES_M, OVERLAPS, Shape
 from ideal_dispatch.learning.trainer import Epoch
 from ideal_dispatch.network import RoadNetwork
@@ -25,6 +25,25 @@ _LINE: dict[str, Any] = {"linewidth": 1.8, "marker": "o", "markersize": 3.5}
 
 Bars = tuple[FloatArray, FloatArray]
 """Means and the half widths of their intervals."""
+
+Named = Sequence[tuple[str, Bars]]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Reliability:
+    """Share of test trips that the set explains when its radius is scaled to a level.
+
+    The factor of each level is found on ``calibration`` trips and counted on
+    ``trips`` others. ``low`` and ``high`` hold that share with 95 % where the
+    level is kept: the factor's chance and the count's together.
+    """
+
+    calibration: int
+    trips: int
+    level: FloatArray
+    covered: FloatArray
+    low: FloatArray
+    high: FloatArray
 
 
 def curves(history: Sequence[Epoch], best_epoch: int | None, held_out: str) -> "Figure":
@@ -65,7 +84,7 @@ def descent(table: FloatArray) -> "Figure":
     return figure
 
 
-def by_hour(named: Sequence[tuple[str, Bars]], trips: FloatArray) -> "Figure":
+def by_hour(named: Named, trips: FloatArray) -> "Figure":
     """Error of the model and of a baseline by hour of the day, above the number of trips."""
     figure, (axes, below) = plain_axes(2, 4.2, rows=2, heights=(4, 1))
     hours = np.arange(24)
