@@ -51,7 +51,7 @@ A replay
     run_experiment      fit and replay it into a folder
     run_replay          the given calls in a Replay: traffic, depots and policies
     Outcomes            a finished replay in arrays; load one
-    Judged, write_report    its tables, figures and page
+    Judged, replay_report    its tables, figures and page
 A whole fleet
     simulate_fleet      years of a fleet under a policy, and what second units cost the others
     FleetCity           stations, units, hospitals, calls and work; harbour_fleet is Port Almery's

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from ideal_dispatch.dispatch.controls import QuoteDifferencePolicy, RandomTrigger
 
 from ideal_dispatch import Calendar, RoadNetwork
 from ideal_dispatch.cli import report as command
