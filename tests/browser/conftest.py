@@ -1,5 +1,6 @@
 """A real service with the embedded city, and a real Chromium that looks at its desk."""
 
+import json
 import os
 import re
 import shutil
@@ -10,12 +11,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from itertools import count
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 import httpx
 import pytest
+from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-untyped]
 from playwright.sync_api import Browser, Page, Playwright, Route, expect, sync_playwright
 
 from benchmarks.ports import free_port
@@ -24,12 +27,42 @@ from tests.conftest import ROOT
 
 SCREENSHOTS = ROOT / "out" / "desk_screenshots"
 PLAIN = ["--no-sandbox", "--disable-background-networking", "--disable-component-update"]
-WEBGL = ["--use-angle=swiftshader", "--enable-unsafe-swiftshader"]
+SOFTWARE = [*PLAIN, "--disable-gpu", "--disable-3d-apis"]
 ENOUGH = 500  # units of a depot: each call is promised some
 PATIENCE_MS = 60_000  # two cores, shared with whatever else runs
 
 expect.set_options(timeout=PATIENCE_MS)
 
+SIZES = [(1024, 768), (1366, 768), (1920, 1080)]
+LOOKS = [("light", "en-GB"), ("dark", "zh-HK")]
+INSIDE = """() => [...document.querySelectorAll(
+    ".verdict h2, .expiry, .main .depot, .gain .number, #accept, #override, .ages, #city-line")]
+  .filter((node) => node.getClientRects().length)
+  .filter((node) => {
+    const box = node.getBoundingClientRect();
+    return box.left < 0 || box.top < 0 || box.right > innerWidth || box.bottom > innerHeight ||
+      node.scrollWidth > node.clientWidth + 1;
+  })
+  .map((node) => node.className || node.id || node.tagName)"""
+"""What is cut or outside the window."""
+SPOT = """([r, g, b]) => {
+  const canvas = document.querySelector("#map .overlay");
+  const { width, height } = canvas;
+  const { data } = canvas.getContext("2d").getImageData(0, 0, width, height);
+  let [count, x, y, west, east] = [0, 0, 0, width, 0];
+  for (let i = 0; i < data.length; i += 4)
+    if (data[i] === r && data[i + 1] === g && data[i + 2] === b && data[i + 3] === 255) {
+      const column = (i / 4) % width;
+      count += 1;
+      x += column;
+      y += Math.floor(i / 4 / width);
+      [west, east] = [Math.min(west, column), Math.max(east, column)];
+    }
+  return { count, x: x / count, y: y / count, width: east - west };
+}"""
+"""How many pixels of a colour lie over the roads, their middle, and how wide they reach."""
+FREE, TAPE = [0x00, 0x9E, 0x73], [0xD5, 0x5E, 0x00]
+PRIMARY, SECOND = [0x56, 0xB4, 0xE9], [0xE6, 0x9F, 0x00]
 SPY = """() => {
   const drawing = CanvasRenderingContext2D.prototype;
   const { clearRect, fillRect } = drawing;
@@ -54,6 +87,7 @@ NAMES = """() => {
 """How many names the map shows, and how many of them cover one another."""
 
 Turn = Callable[..., Page]
+_numbers = count(1)
 
 
 @dataclass(frozen=True)
@@ -124,10 +158,15 @@ class Service:
         assert made["decision"] == decision, made["degraded"]
         return made
 
+    def tell(self, *news: dict[str, Any]) -> None:
+        """Report units; all of it must be news."""
+        answer = self.ask("PUT", "/v1/units", list(news))
+        assert answer == {"taken": len(news), "ignored": []}
+
     def remove(self, *units: str) -> None:
         """These units are no more; all where none is named."""
         for unit in units or [one["id"] for one in self.ask("GET", "/v1/units")]:
-            self.send("DELETE", f"/v1/units/{quote(unit)}")
+            self.send("DELETE", f"/v1/units/{quote(unit, safe='')}")
 
     def _call(self, decision: str, **more: object) -> dict[str, Any]:
         self.calls += 1
@@ -166,17 +205,8 @@ def playwright(chromium: str) -> Iterator[Playwright]:
 
 @pytest.fixture(scope="module")
 def browser(playwright: Playwright, chromium: str) -> Iterator[Browser]:
-    """Chromium with WebGL2 by software."""
-    browser = playwright.chromium.launch(executable_path=chromium, args=PLAIN + WEBGL)
-    yield browser
-    browser.close()
-
-
-@pytest.fixture(scope="module")
-def flat_browser(playwright: Playwright, chromium: str) -> Iterator[Browser]:
-    """Chromium without WebGL2."""
-    arguments = [*PLAIN, "--disable-gpu", "--disable-3d-apis"]
-    browser = playwright.chromium.launch(executable_path=chromium, args=arguments)
+    """Chromium that draws by software."""
+    browser = playwright.chromium.launch(executable_path=chromium, args=SOFTWARE)
     yield browser
     browser.close()
 
@@ -200,9 +230,21 @@ def service(chromium: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 
 @pytest.fixture(scope="module")
 def city(chromium: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    """A service for the tests of a module: single units are told to it, or roads closed."""
+    """A service for the tests of a module: single units are reported to it, or roads closed."""
     with _started(tmp_path_factory.mktemp("city")) as service:
         yield service
+
+
+@pytest.fixture
+def trio(city: Service) -> tuple[str, str, str]:
+    """Two units at the first depot, one at the second, and no others; no test had them before."""
+    number = next(_numbers)
+    near, far = (depot["name"] for depot in city.ask("GET", "/v1/city")["depots"])
+    ids = f"A{number:02d}", f"B{number:02d}", f"C{number:02d}"
+    city.remove()
+    depots = zip(ids, (near, near, far), strict=True)
+    city.tell(*({"id": one, "depot": depot, "status": "at_station"} for one, depot in depots))
+    return ids
 
 
 @pytest.fixture
@@ -263,19 +305,37 @@ def open_desk() -> Iterator[Turn]:
 
 
 @pytest.fixture(scope="module")
-def desk(flat_browser: Browser, service: Service) -> Iterator[Page]:
-    """A desk that the tests of a module share; WebGL by software is slow to test with."""
+def desk(browser: Browser, service: Service) -> Iterator[Page]:
+    """A desk that the tests of a module share."""
     with _desks() as turn:
-        yield turn(flat_browser, service)
+        yield turn(browser, service)
+
+
+def spot(page: Page, colour: list[int], least: int = 40) -> dict[str, float]:
+    """Where the pixels of a colour are on the map, once there are so many of them."""
+    page.wait_for_function(f"([colour, n]) => ({SPOT})(colour).count > n", arg=[colour, least])
+    found: dict[str, float] = page.evaluate(SPOT, colour)
+    return found
 
 
 def names_drawn(page: Page) -> tuple[int, int]:
     """How many names the map shows once it is drawn again, and how many cover one another."""
     page.evaluate(SPY)
     page.get_by_role("button", name=re.compile("Whole city|全市")).click()
+    page.keyboard.press("t")  # it is drawn again where it showed the whole city before, too
     page.wait_for_function("() => names.length > 0")
     shown, covered = page.evaluate(NAMES)
     return shown, covered
+
+
+def serious(page: Page) -> list[str]:
+    """What keeps people from using the page, by axe."""
+    found = Axe().run(page).response["violations"]
+    return [
+        f"{one['id']}: {json.dumps([node['html'] for node in one['nodes']])[:400]}"
+        for one in found
+        if one["impact"] in ("serious", "critical")
+    ]
 
 
 def show(page: Page, made: dict[str, Any]) -> None:

@@ -6,27 +6,12 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
 
-import httpx
 import pytest
 from playwright.sync_api import Browser, Page, Route, expect
 
-from tests.browser.conftest import Host, Service, Turn, shoot
-from tests.browser.test_people import serious
-from tests.service_town import Town, bearer, serving, token
-from tests.service_town import town as town
+from tests.browser.conftest import SPOT, TAPE, Service, Turn, serious, shoot, spot
 
 pytestmark = pytest.mark.slow
-
-TAPE = [0xD5, 0x5E, 0x00]
-COUNT = """([r, g, b]) => {
-  const canvas = document.querySelector("#map .overlay");
-  const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
-  let count = 0;
-  for (let i = 0; i < data.length; i += 4)
-    if (data[i] === r && data[i + 1] === g && data[i + 2] === b && data[i + 3] === 255) count += 1;
-  return count;
-}"""
-"""How many pixels of a colour the canvas over the map has."""
 
 
 @pytest.fixture
@@ -35,6 +20,22 @@ def opened(city: Service) -> Iterator[Service]:
     yield city
     for closure in city.ask("GET", "/v1/closures"):
         city.send("DELETE", f"/v1/closures/{closure['id']}")
+
+
+TAPED = """([r, g, b]) => {
+  const canvas = document.querySelector("#map .overlay");
+  const { width, height } = canvas;
+  const { data } = canvas.getContext("2d").getImageData(0, 0, width, height);
+  for (let i = 4 * width * Math.floor(height / 3); i < data.length; i += 4)
+    if (data[i] === r && data[i + 1] === g && data[i + 2] === b)
+      return [(i / 4) % width, Math.floor(i / 4 / width)];
+  return [0, 0];
+}"""
+"""A place on the closed road."""
+
+
+def drawn(page: Page) -> None:
+    expect(page.locator("#map")).to_have_attribute("data-drawn", "yes")
 
 
 def road(city: Service) -> int:
@@ -56,49 +57,30 @@ def close(city: Service, reason: str, **more: object) -> None:
     city.send("POST", "/v1/closures", {"reason": reason, "edges": [road(city)], **more})
 
 
-@pytest.mark.parametrize("kind", ["maplibre", "leaflet"])
 def test_a_closed_road_is_on_the_map_and_in_the_list(
-    browser: Browser, flat_browser: Browser, opened: Service, open_desk: Turn, kind: str
+    browser: Browser, opened: Service, open_desk: Turn
 ) -> None:
-    page = open_desk(browser if kind == "maplibre" else flat_browser, opened)
-    expect(page.locator("#map")).to_have_attribute("data-drawn-by", kind)
+    page = open_desk(browser, opened)
+    drawn(page)
     expect(page.locator("#closures-box")).to_be_hidden()
     close(opened, "<b>parade</b>")
     row = page.locator(".closure")
     expect(row).to_contain_text("<b>parade</b>")
     expect(row).to_contain_text("until opened")
     row.click()  # look at it
-    page.wait_for_function(f"(colour) => ({COUNT})(colour) > 50", arg=TAPE)
-    _point_at_tape(page)
+    spot(page, TAPE, 50)
+    x, y = page.evaluate(TAPED, TAPE)
+    page.locator("#map").hover(position={"x": x, "y": y})
     tip = page.locator("#map-tip")
     expect(tip).to_contain_text("Closed: <b>parade</b>")
     expect(tip).to_contain_text("by demo, ")
-    shoot(page, f"closure_{kind}")
-
-
-def _point_at_tape(page: Page) -> None:
-    """Move the pointer over the closed road."""
-    x, y = page.evaluate(
-        """([r, g, b]) => {
-             const canvas = document.querySelector("#map .overlay");
-             const { width, height } = canvas;
-             const { data } = canvas.getContext("2d").getImageData(0, 0, width, height);
-             for (let i = 4 * width * Math.floor(height / 3); i < data.length; i += 4)
-               if (data[i] === r && data[i + 1] === g && data[i + 2] === b)
-                 return [(i / 4) % width, Math.floor(i / 4 / width)];
-             return [0, 0];
-           }""",
-        TAPE,
-    )
-    box = page.locator("#map").bounding_box()
-    assert box is not None
-    page.mouse.move(box["x"] + x, box["y"] + y)
+    shoot(page, "closure")
 
 
 def test_a_closure_ends_with_one_click_and_a_confirmation(
-    flat_browser: Browser, opened: Service, open_desk: Turn
+    browser: Browser, opened: Service, open_desk: Turn
 ) -> None:
-    page = open_desk(flat_browser, opened)
+    page = open_desk(browser, opened)
     close(opened, "parade", until=(datetime.now(UTC) + timedelta(hours=3)).isoformat())
     expect(page.locator(".closure .time")).to_have_text(re.compile(r"^until .*\d\d:\d\d$"))
     page.get_by_role("button", name="Open again: parade").click()
@@ -113,14 +95,14 @@ def test_a_closure_ends_with_one_click_and_a_confirmation(
 
 
 def test_a_road_that_cannot_be_opened_is_said_to_be_still_closed(
-    flat_browser: Browser, opened: Service, open_desk: Turn
+    browser: Browser, opened: Service, open_desk: Turn
 ) -> None:
     def refuse(route: Route) -> None:
         error = {"code": "unavailable", "message": "the record is full"}
         route.fulfill(status=503, json={"error": error})
 
     close(opened, "parade")
-    page = open_desk(flat_browser, opened)
+    page = open_desk(browser, opened)
     page.route("**/v1/closures/*", refuse)
     page.get_by_role("button", name="Open again: parade").click()
     page.get_by_role("button", name="Open the road").click()
@@ -149,12 +131,11 @@ def _look_closely(page: Page, city: Service) -> tuple[float, float]:
     return box["x"] + box["width"] / 2, box["y"] + (box["height"] - 16) / 2
 
 
-@pytest.mark.parametrize("kind", ["maplibre", "leaflet"])
 def test_an_area_is_drawn_with_the_mouse(
-    browser: Browser, flat_browser: Browser, opened: Service, open_desk: Turn, kind: str
+    browser: Browser, opened: Service, open_desk: Turn
 ) -> None:
-    page = open_desk(browser if kind == "maplibre" else flat_browser, opened, (1600, 1000))
-    expect(page.locator("#map")).to_have_attribute("data-drawn-by", kind)
+    page = open_desk(browser, opened, (1600, 1000))
+    drawn(page)
     x, y = _look_closely(page, opened)
     page.get_by_role("button", name="Close a road").click()
     expect(page.locator("#closing")).to_be_visible()
@@ -163,7 +144,7 @@ def test_an_area_is_drawn_with_the_mouse(
         page.mouse.click(x + dx, y + dy, delay=20)
         page.wait_for_timeout(400)  # two clicks in a hurry are a double click
     expect(page.locator("#closing-finish")).to_be_enabled()
-    shoot(page, f"closing_{kind}")
+    shoot(page, "closing")
     page.mouse.click(x - 88, y - 58)  # back to the first point: an area
     expect(page.locator("#closing-dialog")).to_be_visible()
     expect(page.locator("#closing-area")).to_be_checked()
@@ -178,14 +159,14 @@ def test_an_area_is_drawn_with_the_mouse(
     assert len(made["polygon"]) == 4
     left = datetime.fromisoformat(made["until"]) - datetime.now(UTC)
     assert timedelta(hours=1.9) < left <= timedelta(hours=2)
-    shoot(page, f"closed_area_{kind}")
+    shoot(page, "closed_area")
 
 
 def test_an_area_is_drawn_with_the_keyboard_alone(
-    flat_browser: Browser, opened: Service, open_desk: Turn
+    browser: Browser, opened: Service, open_desk: Turn
 ) -> None:
-    page = open_desk(flat_browser, opened, (1600, 1000))
-    expect(page.locator("#map")).to_have_attribute("data-drawn-by", "leaflet")
+    page = open_desk(browser, opened, (1600, 1000))
+    drawn(page)
     _look_closely(page, opened)
     page.keyboard.press("c")
     expect(page.locator("#closing")).to_be_visible()
@@ -219,10 +200,10 @@ def test_an_area_is_drawn_with_the_keyboard_alone(
 
 
 def test_a_line_where_no_road_is_keeps_the_drawing(
-    flat_browser: Browser, opened: Service, open_desk: Turn
+    browser: Browser, opened: Service, open_desk: Turn
 ) -> None:
-    page = open_desk(flat_browser, opened, (1600, 1000))
-    expect(page.locator("#map")).to_have_attribute("data-drawn-by", "leaflet")
+    page = open_desk(browser, opened, (1600, 1000))
+    drawn(page)
     page.get_by_role("button", name="Whole city").click()
     box = page.locator("#map").bounding_box()
     assert box is not None
@@ -240,38 +221,20 @@ def test_a_line_where_no_road_is_keeps_the_drawing(
 
 
 def test_one_that_lost_its_roads_is_not_in_force_in_both_languages(
-    flat_browser: Browser, opened: Service, open_desk: Turn
+    browser: Browser, opened: Service, open_desk: Turn
 ) -> None:
     """When the network changes, a closure by edges alone closes none."""
     close(opened, "parade")
-    (told,) = opened.ask("GET", "/v1/closures")
-    lost = {**told, "edges": [], "active": False}
+    (found,) = opened.ask("GET", "/v1/closures")
+    lost = {**found, "edges": [], "active": False}
     page = open_desk(
-        flat_browser, opened, meddle=("**/v1/closures", lambda route: route.fulfill(json=[lost]))
+        browser, opened, meddle=("**/v1/closures", lambda route: route.fulfill(json=[lost]))
     )
     row = page.locator(".closure")
     expect(row).to_contain_text("not in force: the road network changed. Close it again.")
     row.click()
-    expect(page.locator("#map")).to_have_attribute("data-drawn-by", "leaflet")
-    assert page.evaluate(COUNT, TAPE) == 0
+    drawn(page)
+    assert page.evaluate(SPOT, TAPE)["count"] == 0
     page.get_by_role("button", name="中文").click()
     expect(row).to_contain_text("已無效：道路網已更改，請重新封閉")
     page.get_by_role("button", name="English").click()
-
-
-def test_who_may_only_look_sees_closures_and_no_tool(
-    flat_browser: Browser, town: Town, open_desk: Turn
-) -> None:
-    with serving(town.config("closures.toml")) as running:
-        page = open_desk(flat_browser, Host(running.url, token("auditor")))
-        expect(page.locator("#map")).to_have_attribute("data-drawn-by", "leaflet")
-        told = httpx.post(
-            f"{running.url}/v1/closures", json={"reason": "parade", "edges": [0]},
-            headers=bearer("cad"), timeout=60, trust_env=False,
-        )  # fmt: skip
-        assert told.status_code == 201, told.text
-        expect(page.locator(".closure")).to_contain_text("parade")
-        expect(page.locator("#closures .end")).to_have_count(0)
-        expect(page.locator("#close-road")).to_be_hidden()
-        page.keyboard.press("c")
-        expect(page.locator("#closing")).to_be_hidden()

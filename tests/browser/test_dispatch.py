@@ -1,61 +1,67 @@
 """The running dispatch on the desk: who is expected when, what is asked, what was done."""
 
 import re
-from collections.abc import Iterator
-from itertools import count
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, Page, Route, expect
 
-from tests.browser.conftest import Service, Turn, shoot, show, show_open
-from tests.browser.test_people import INSIDE, SIZES, serious
+from tests.browser.conftest import (
+    INSIDE,
+    LOOKS,
+    SIZES,
+    Service,
+    Turn,
+    serious,
+    shoot,
+    show,
+    show_open,
+)
 
 pytestmark = pytest.mark.slow
 
-_numbers = count(1)
+Do = Callable[[str, str], None]
 
 
 @pytest.fixture
-def made(city: Service) -> Iterator[dict[str, Any]]:
-    """A call whose second is advised, with units that no other test has had."""
-    number = next(_numbers)
-    near, far = city.ask("GET", "/v1/city")["depots"]
-    first, second = f"A{number:02d}", f"B{number:02d}"
-    city.ask(
-        "PUT",
-        "/v1/fleet/units",
-        [
-            {"id": first, "station": near["name"], "status": "at_station"},
-            {"id": second, "station": far["name"], "status": "at_station"},
-        ],
-    )
-    made = city.call("send_second", depots=None, primary={"unit": first})
-    assert (made["primary"]["unit"], made["second"]["unit"]) == (first, second)
-    yield made
-    for unit in (first, second):
-        city.send("DELETE", f"/v1/fleet/units/{unit}")
+def made(city: Service, trio: tuple[str, str, str]) -> dict[str, Any]:
+    """A call whose second is advised; the first unit of the trio is its primary."""
+    made = city.call("send_second", primary={"unit": trio[0]})
+    assert made["second"]["unit"] == trio[2]
+    return made
 
 
 @pytest.fixture
-def page(flat_browser: Browser, city: Service, made: dict[str, Any], open_desk: Turn) -> Page:
+def do(city: Service, made: dict[str, Any]) -> Do:
+    """A unit of the call reports a status."""
+
+    def do(role: str, status: str) -> None:
+        city.tell({"id": made[role]["unit"], "status": status, "call_id": made["call_id"]})
+
+    return do
+
+
+@pytest.fixture
+def page(browser: Browser, city: Service, made: dict[str, Any], open_desk: Turn) -> Page:
     """A desk that is opened after the call came in."""
-    return open_desk(flat_browser, city)
+    return open_desk(browser, city)
 
 
-def do(city: Service, made: dict[str, Any], role: str, status: str) -> None:
-    """A unit of the call tells its status."""
-    news = {"status": status, "call_id": made["call_id"]}
-    city.ask("PUT", f"/v1/fleet/units/{made[role]['unit']}", news)
-
-
-def accepted(page: Page, city: Service, made: dict[str, Any]) -> None:
+def accepted(page: Page, made: dict[str, Any], do: Do) -> None:
     """Accept the advice, and let both leave."""
     show_open(page, made)
     page.keyboard.press("a")
-    expect(page.locator("#answer-words")).to_contain_text("Accepted by demo")
+    expect(page.locator("#running")).to_be_visible()
     for role in ("primary", "second"):
-        do(city, made, role, "en_route")
+        do(role, "en_route")
+
+
+def asked(page: Page, made: dict[str, Any], do: Do) -> None:
+    """The first is there, so that the desk asks whether to stand the second down."""
+    accepted(page, made, do)
+    do("primary", "on_scene")
+    expect(page.locator("#running-do")).to_be_enabled()
 
 
 def dispatch(city: Service, made: dict[str, Any]) -> dict[str, Any]:
@@ -63,12 +69,10 @@ def dispatch(city: Service, made: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-def test_both_are_expected_and_the_time_runs_down(
-    page: Page, city: Service, made: dict[str, Any]
-) -> None:
+def test_both_are_expected_and_the_time_runs_down(page: Page, made: dict[str, Any], do: Do) -> None:
     show(page, made)
     expect(page.locator("#running")).to_be_hidden()
-    accepted(page, city, made)
+    accepted(page, made, do)
     expect(page.locator("#running-words")).to_have_text(re.compile(r"^Under way since \d\d:\d\d$"))
     expect(page.locator("#verdict-words")).to_have_text("Advice was: Send a second ambulance")
     expect(page.locator("#expiry")).to_be_hidden()
@@ -77,25 +81,28 @@ def test_both_are_expected_and_the_time_runs_down(
     for row, role in ((rows.nth(0), "primary"), (rows.nth(1), "second")):
         expect(row.locator("dt")).to_have_text(f"{made[role]['unit']} arrives in")
         expect(row.locator("dd")).to_have_text(re.compile(r"^\d+:\d\d$"))
+        expect(page.locator(f".who.{role} .arrives")).to_be_hidden()  # the dispatch's are newer
     expect(rows.nth(2).locator("dt")).to_have_text(f"{made['second']['unit']} arrives first")
-    expect(rows.nth(2).locator("dd")).to_have_text(re.compile(r"^\d+ %$"))
+    expect(rows.nth(2).locator("dd")).to_have_text(re.compile(r"^(over |under )?\d+ %$"))
     expect(page.locator("#running-buttons")).to_be_hidden()
-    row = page.locator(f".call-row[data-id='{made['id']}']")
-    expect(row.locator(".state")).to_have_text("under way")
+    before = rows.nth(0).locator("dd").inner_text()
+    expect(rows.nth(0).locator("dd")).not_to_have_text(before)
+    state = page.locator(f".call-row[data-id='{made['id']}'] .state")
+    expect(state).to_have_text("under way")
     shoot(page, "dispatch_running")
 
 
 @pytest.mark.parametrize("key", ["a", "d"])
-def test_a_stand_down_is_asked_and_accepted(
-    page: Page, city: Service, made: dict[str, Any], key: str
+def test_a_stand_down_is_asked_and_done(
+    page: Page, city: Service, made: dict[str, Any], do: Do, key: str
 ) -> None:
     second = made["second"]["unit"]
-    accepted(page, city, made)
-    do(city, made, "primary", "on_scene")
-    expect(page.locator("#running-words")).to_have_text(f"Stand down {second}?")
-    expect(page.locator("#running-reason")).to_have_text("The first unit is at the scene.")
+    asked(page, made, do)
+    words, reason = page.locator("#running-words"), page.locator("#running-reason")
+    expect(words).to_have_text(f"Stand down {second}?")
+    expect(reason).to_have_text("The first unit is at the scene.")
     expect(page.locator("#said-running")).to_contain_text(f"Stand down {second}?")
-    expect(page.locator("#running-accept kbd")).to_have_text("A")
+    expect(page.locator("#running-do kbd")).to_have_text("A")
     row = page.locator(f".call-row[data-id='{made['id']}']")
     expect(row.locator(".short")).to_have_text(f"Stand down {second}?")
     sizes = page.evaluate(
@@ -104,72 +111,63 @@ def test_a_stand_down_is_asked_and_accepted(
     )
     assert sizes[0] < sizes[1], "what was decided must not outshout what is asked"
     shoot(page, "stand_down")
-    expect(page.locator("#running-accept")).to_be_enabled()
     page.keyboard.press(key)
-    expect(page.locator("#running-words")).to_have_text(
-        re.compile(f"^{second} stood down: accepted by demo, ")
-    )
+    expect(words).to_have_text(re.compile(f"^{second} was stood down$|^Ended .* was first$"))
+    expect(reason).to_contain_text("Stood down by demo")
+    expect(reason).not_to_contain_text("on their way")
     expect(page.locator("#running-buttons")).to_be_hidden()
     found = dispatch(city, made)
     assert found["state"] in ("stood_down", "ended")  # the first is there: nothing is left to do
-    assert found["response"]["action"] == "accept"
-    assert city.advice(made)["response"]["action"] == "accept"  # the advice itself is as it was
+    assert found["reply"]["action"] == "stand_down"
+    assert city.advice(made)["reply"]["action"] == "accept"  # the advice itself stays
+    expect(row.locator(".state")).to_have_text("ended")
+    expect(row).to_have_attribute("data-standing", "old")
     shoot(page, "stood_down")
 
 
-def test_a_stand_down_is_overridden_with_a_reason(
-    page: Page, city: Service, made: dict[str, Any]
+def test_a_second_that_is_kept_goes_on(
+    page: Page, city: Service, made: dict[str, Any], do: Do
 ) -> None:
-    second = made["second"]["unit"]
-    accepted(page, city, made)
-    do(city, made, "primary", "on_scene")
-    expect(page.locator("#running-override")).to_be_enabled()
+    asked(page, made, do)
     page.keyboard.press("o")
-    expect(page.locator("#override-call")).to_contain_text(f"Stand down {second}?")
-    page.keyboard.press("3")
-    page.keyboard.press("Enter")
-    expect(page.locator("#running-words")).to_have_text(
-        re.compile(f"^{second} goes on: overridden by demo, .*: The patient's condition$")
-    )
+    expect(page.locator("#running-reason")).to_contain_text("Kept by demo")
+    expect(page.locator("#running-words")).to_contain_text("Under way since")
     found = dispatch(city, made)
-    assert (found["state"], found["response"]["reason_code"]) == ("running", "patient_condition")
-    assert city.advice(made)["response"]["action"] == "accept"
+    assert (found["state"], found["reply"]["action"]) == ("running", "keep")
+    page.locator("#recall").click()  # and may be stood down at any time
+    expect(page.locator("#running-reason")).to_contain_text("Stood down by demo")
 
 
 def test_one_is_sent_where_the_first_breaks_down_after_a_stand_down(
-    page: Page, city: Service, made: dict[str, Any]
+    page: Page, city: Service, made: dict[str, Any], do: Do
 ) -> None:
-    spare = f"C{made['id'][:6]}"
-    station = {"station": made["second"]["depot"], "status": "at_station"}
-    city.ask("PUT", f"/v1/fleet/units/{spare}", station)
-    accepted(page, city, made)
+    accepted(page, made, do)
     place = {key: made["location"][key] for key in ("lon", "lat")}
-    city.ask("PUT", f"/v1/fleet/units/{made['primary']['unit']}", place)  # there in a moment
-    expect(page.locator("#running-accept")).to_be_enabled()
+    city.tell({"id": made["primary"]["unit"], **place})  # there in a moment
+    expect(page.locator("#running-do")).to_be_enabled()
     page.keyboard.press("a")
-    expect(page.locator("#running-words")).to_contain_text("stood down: accepted")
-    do(city, made, "primary", "out_of_service")
+    expect(page.locator("#running-words")).to_contain_text("was stood down")
+    do("primary", "out_of_service")
     expect(page.locator("#running-words")).to_have_text(re.compile("^Send .+ now[?]$"))
     expect(page.locator("#running-reason")).to_contain_text("no other is coming")
     shoot(page, "send_one")
-    expect(page.locator("#running-accept")).to_be_enabled()
+    expect(page.locator("#running-do")).to_be_enabled()
     page.keyboard.press("a")
-    expect(page.locator("#running-words")).to_contain_text("to be sent: accepted by demo")
+    expect(page.locator("#running-reason")).to_contain_text("Sent by demo")
     found = dispatch(city, made)
-    assert (found["state"], found["response"]["action"]) == ("running", "accept")
-    expect(page.locator("#running-words")).to_contain_text(found["second"]["unit"])
-    city.send("DELETE", f"/v1/fleet/units/{spare}")
+    assert found["state"] == "running"
+    expect(page.locator("#running-expected .second")).to_contain_text(found["second"]["unit"])
 
 
 def test_a_question_about_another_call_is_seen_and_reached(
-    page: Page, city: Service, made: dict[str, Any]
+    page: Page, city: Service, made: dict[str, Any], do: Do
 ) -> None:
-    accepted(page, city, made)
+    accepted(page, made, do)
     other = city.call("no_advice")
     expect(page.locator(f".call-row[data-id='{other['id']}']")).to_be_visible()
     expect(page.locator("#call")).to_contain_text(made["call_id"])  # it stays while both drive
     show(page, other)
-    do(city, made, "primary", "on_scene")
+    do("primary", "on_scene")
     expect(page.locator("#next")).to_have_text(f"Stand down {made['second']['unit']}? Press N")
     expect(page.locator("#running")).to_be_hidden()
     page.keyboard.press("a")  # nothing is asked here
@@ -177,90 +175,72 @@ def test_a_question_about_another_call_is_seen_and_reached(
     expect(page.locator("#call")).to_contain_text(made["call_id"])
     expect(page.locator("#running-words")).to_contain_text("Stand down")
     expect(page.locator("#next")).to_be_hidden()
-    assert dispatch(city, made)["response"] is None
+    assert dispatch(city, made)["reply"] is None
 
 
 def test_keys_meant_for_an_advice_that_waits_do_not_answer_its_dispatch(
-    page: Page, city: Service, made: dict[str, Any]
+    page: Page, city: Service, made: dict[str, Any], do: Do, trio: tuple[str, str, str]
 ) -> None:
     """A newer advice of the call waits for its answer: the question has keys of its own."""
-    accepted(page, city, made)
-    do(city, made, "primary", "on_scene")
-    expect(page.locator("#running-words")).to_contain_text("Stand down")
-    station = made["primary"]["depot"]
-    more = [
-        {"id": f"{made['id'][:8]}-{n}", "station": station, "status": "at_station"} for n in (1, 2)
-    ]
-    city.ask("PUT", "/v1/fleet/units", more)
-    newer = city.call("primary_only", call_id=made["call_id"], depots=None)
-    for unit in more:
-        city.send("DELETE", f"/v1/fleet/units/{unit['id']}")
-    expect(page.locator("#call")).to_contain_text("revision 2")
-    expect(page.locator("#running-accept kbd")).to_have_text("D")
+    asked(page, made, do)
+    newer = city.call("primary_only", call_id=made["call_id"], primary={"unit": trio[1]})
+    expect(page.locator("#call")).to_contain_text(f"revision {newer['revision']}")
+    expect(page.locator("#running-do kbd")).to_have_text("D")
     expect(page.locator("#accept")).to_be_enabled()
     page.keyboard.press("a")
-    expect(page.locator("#answer-words")).to_contain_text("Accepted by demo")
-    assert city.advice(newer)["response"]["action"] == "accept"
+    expect(page.locator("#verdict-words")).to_contain_text("Accepted by demo")
+    assert city.advice(newer)["reply"]["action"] == "accept"
+    assert dispatch(city, made)["reply"] is None
 
 
 def test_a_reply_that_came_too_late_is_said_to_be_so(
-    page: Page, city: Service, made: dict[str, Any]
+    page: Page, city: Service, made: dict[str, Any], do: Do
 ) -> None:
-    accepted(page, city, made)
-    do(city, made, "primary", "on_scene")
-    expect(page.locator("#running-accept")).to_be_enabled()
+    asked(page, made, do)
 
     def outrun(route: Route) -> None:
-        """As if the service said something newer while the key was pressed."""
-        body: Any = route.request.post_data_json
-        route.continue_(post_data=body | {"advice_id": "0"})
+        """As if another desk replied while the key was pressed here."""
+        city.ask("POST", f"/v1/recommendations/{made['id']}/reply", {"action": "keep"})
+        route.continue_()
 
-    page.route("**/v1/dispatches/*/response", outrun)
+    page.route("**/reply", outrun, times=1)
     page.keyboard.press("a")
-    expect(page.locator("#running-reason")).to_have_text(
-        f"Not recorded: dispatch of call '{made['call_id']}' has a newer advice"
-    )
-    assert dispatch(city, made)["response"] is None
+    expect(page.locator("#running-reason")).to_contain_text("Not recorded: ")
+    assert dispatch(city, made)["reply"]["action"] == "keep"
 
 
 def test_an_advice_that_expired_while_units_drive_is_under_way(
-    page: Page, city: Service, made: dict[str, Any]
+    page: Page, made: dict[str, Any], do: Do
 ) -> None:
-    accepted(page, city, made)
+    accepted(page, made, do)
 
     def aged(route: Route) -> None:
         """The service's own list, with an expiry that has passed."""
         answer = route.fetch()
-        past = made["created_at"]
+        past = made["asked_at"]
         route.fulfill(response=answer, json=[one | {"expires_at": past} for one in answer.json()])
 
     page.route("**/v1/recommendations?*", aged)
     page.reload()
     show(page, made)
-    expect(page.locator("#advice")).to_have_attribute("data-standing", "decided")
-    expect(page.locator("#standing")).to_be_hidden()
-    words = page.locator("#verdict-words")
-    assert "line-through" not in words.evaluate("node => getComputedStyle(node).textDecoration")
-    shoot(page, "dispatch_of_an_expired_advice")
+    expect(page.locator("#advice")).to_have_attribute("data-standing", "running")
+    expect(page.locator("#running-words")).to_contain_text("Under way since")
 
 
 @pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
-@pytest.mark.parametrize("look", [("light", "en-GB"), ("dark", "zh-HK")], ids=lambda look: look[0])
-def test_sizes_themes_and_axe(
-    flat_browser: Browser,
+@pytest.mark.parametrize("look", LOOKS, ids=lambda look: look[0])
+def test_a_question_fits_and_is_usable_by_all(
+    browser: Browser,
     city: Service,
     made: dict[str, Any],
+    do: Do,
     open_desk: Turn,
     size: tuple[int, int],
     look: tuple[str, str],
 ) -> None:
     theme, locale = look
-    page = open_desk(flat_browser, city, size, color_scheme=theme, locale=locale)
-    show_open(page, made)
-    page.keyboard.press("a")
-    do(city, made, "second", "en_route")
-    do(city, made, "primary", "on_scene")
-    expect(page.locator("#running-accept")).to_be_enabled()
+    page = open_desk(browser, city, size, color_scheme=theme, locale=locale)
+    asked(page, made, do)
     expect(page.locator("#running")).to_be_in_viewport(ratio=1)
     assert page.evaluate(INSIDE) == []
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")

@@ -1,4 +1,4 @@
-"""Whoever looks for two seconds is not misled: by what is bold, by a number, or by what is cut."""
+"""A look of two seconds does not mislead: by what is bold, by a number, or by what is cut."""
 
 from itertools import count
 from typing import Any
@@ -6,20 +6,11 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.browser.conftest import Service, Turn, shoot, show, show_open
+from tests.browser.conftest import SECOND, SPOT, Service, Turn, shoot, show, show_open
 
 pytestmark = pytest.mark.slow
 
 _numbers = count(1)
-SECOND = """() => {
-  const canvas = document.querySelector("#map .overlay");
-  const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
-  let found = 0;
-  for (let i = 0; i < data.length; i += 4)
-    if (data[i] === 0xe6 && data[i + 1] === 0x9f && data[i + 2] === 0x00) found += 1;
-  return found;
-}"""
-"""How many pixels have the second's full colour."""
 CUT = """() => [...document.querySelectorAll(".by-road dt, .call-row .id, .numbers dd, .words *")]
   .filter((node) => node.checkVisibility())
   .filter((node) => getComputedStyle(node).display !== "inline")
@@ -44,8 +35,8 @@ def pair(city: Service) -> tuple[str, str]:
 
 
 @pytest.fixture
-def page(flat_browser: Browser, city: Service, open_desk: Turn, pair: tuple[str, str]) -> Page:
-    page = open_desk(flat_browser, city, (1366, 768))
+def page(browser: Browser, city: Service, open_desk: Turn, pair: tuple[str, str]) -> Page:
+    page = open_desk(browser, city, (1366, 768))
     expect(page.locator("#map")).to_have_attribute("data-drawn", "yes")
     return page
 
@@ -63,7 +54,7 @@ def test_the_way_of_a_second_that_is_not_sent_is_dim(
 ) -> None:
     made = city.call("send_second", primary={"unit": pair[0]})
     show_open(page, made)
-    page.wait_for_function(f"() => ({SECOND})() > 200")
+    page.wait_for_function(f"() => ({SPOT})({SECOND}).count > 200")
     open_words = page.locator(".gain .label").inner_text()
     if how == "overridden":
         body = {"action": "override", "reason_code": "other"}
@@ -72,7 +63,7 @@ def test_the_way_of_a_second_that_is_not_sent_is_dim(
         city.call("send_second", primary={"unit": pair[0]}, call_id=made["call_id"], note="")
         show(page, made)
     expect(page.locator("#advice")).to_have_attribute("data-standing", how)
-    page.wait_for_function(f"() => ({SECOND})() < 50")
+    page.wait_for_function(f"() => ({SPOT})({SECOND}).count < 50")
     expect(page.locator(".who.second .arrives")).to_contain_text("would")
     expect(page.locator(".gain .label")).not_to_have_text(open_words)  # that gain is gone
     shoot(page, f"not_sent_{how}")
@@ -112,9 +103,9 @@ def test_a_long_name_leaves_the_question_in_sight(
 
 @pytest.mark.parametrize("size", [(1366, 768), (1280, 720), (1024, 768)])
 def test_nothing_is_cut(
-    flat_browser: Browser, service: Service, open_desk: Turn, size: tuple[int, int]
+    browser: Browser, service: Service, open_desk: Turn, size: tuple[int, int]
 ) -> None:
-    page = open_desk(flat_browser, service, size)
+    page = open_desk(browser, service, size)
     made = service.call("send_second")
     show_open(page, service.call("send_second", call_id=made["call_id"], note="12 Lantern Street"))
     assert page.evaluate(CUT) == []

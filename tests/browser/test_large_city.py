@@ -62,10 +62,10 @@ def _drawn(page: Page) -> None:
 
 
 def test_all_roads_are_drawn_and_no_name_covers_another(
-    flat_browser: Browser, large: Host, open_desk: Turn
+    browser: Browser, large: Host, open_desk: Turn
 ) -> None:
     """Depots of the shown call are named, whatever units are in the way."""
-    page = open_desk(flat_browser, large, (1366, 768))
+    page = open_desk(browser, large, (1366, 768))
     _drawn(page)
     for method, path, body in (("PUT", "units", UNITS), ("POST", "recommendations", CALL)):
         answer = httpx.request(
@@ -81,11 +81,11 @@ def test_all_roads_are_drawn_and_no_name_covers_another(
 
 
 def test_roads_that_come_late_are_waited_for(
-    flat_browser: Browser, large: Host, open_desk: Turn
+    browser: Browser, large: Host, open_desk: Turn
 ) -> None:
     def late(route: Route) -> None:
         time.sleep(10)  # other questions are given up after 8 s
         route.continue_()
 
-    page = open_desk(flat_browser, large, meddle=("**/v1/network.geojson", late))
+    page = open_desk(browser, large, meddle=("**/v1/network.geojson", late))
     _drawn(page)

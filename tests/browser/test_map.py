@@ -5,21 +5,11 @@ import re
 import pytest
 from playwright.sync_api import Browser, Page, Route, expect
 
-from tests.browser.conftest import Service, Turn, show
+from tests.browser.conftest import PRIMARY, SECOND, SPOT, Service, Turn, show, spot
 
 pytestmark = pytest.mark.slow
 
 DRAWN = "data-drawn"
-BLUE = """() => {
-  const canvas = document.querySelector("#map .overlay");
-  const { width } = canvas;
-  const { data } = canvas.getContext("2d").getImageData(0, 0, width, canvas.height);
-  const at = [];
-  for (let i = 0; i < data.length; i += 4)
-    if (data[i] === 0x56 && data[i + 1] === 0xb4 && data[i + 2] === 0xe9) at.push((i / 4) % width);
-  return at.reduce((a, b) => Math.max(a, b), 0) - at.reduce((a, b) => Math.min(a, b), width);
-}"""
-"""How wide the primary's way is, in pixels."""
 
 
 def test_depots_are_listed_with_their_units(desk: Page, service: Service) -> None:
@@ -40,56 +30,42 @@ def test_depots_are_listed_with_their_units(desk: Page, service: Service) -> Non
 
 
 def test_both_ways_stay_in_sight_in_another_window_until_somebody_moves_the_map(
-    flat_browser: Browser, service: Service, open_desk: Turn
+    browser: Browser, service: Service, open_desk: Turn
 ) -> None:
-    page = open_desk(flat_browser, service, (1366, 900))
+    page = open_desk(browser, service, (1366, 900))
     expect(page.locator("#map")).to_have_attribute(DRAWN, "yes")
     show(page, service.call("send_second"))
-    page.wait_for_function(f"() => ({BLUE})() > 100")
-    wide = page.evaluate(BLUE)
+    wide = spot(page, PRIMARY, 100)["width"]
     page.set_viewport_size({"width": 1024, "height": 900})
-    page.wait_for_function(f"(wide) => ({BLUE})() < 0.8 * wide", arg=wide)
-    narrow = page.evaluate(BLUE)
+    narrower = f"([colour, wide]) => ({SPOT})(colour).width < 0.8 * wide"
+    page.wait_for_function(narrower, arg=[PRIMARY, wide])
+    narrow = page.evaluate(SPOT, PRIMARY)["width"]
     page.locator("#map").dispatch_event("wheel")
     page.set_viewport_size({"width": 1366, "height": 900})
     page.wait_for_timeout(1000)
-    assert page.evaluate(BLUE) == pytest.approx(narrow, abs=2)
+    assert page.evaluate(SPOT, PRIMARY)["width"] == pytest.approx(narrow, abs=2)
 
 
-def test_an_older_browser(flat_browser: Browser, service: Service, open_desk: Turn) -> None:
-    page = open_desk(flat_browser, service)
+def test_an_older_browser(browser: Browser, service: Service, open_desk: Turn) -> None:
+    page = open_desk(browser, service)
     page.add_init_script("delete Map.groupBy; delete Object.groupBy;")
     page.reload()
     expect(page.locator("#map")).to_have_attribute(DRAWN, "yes")
 
 
-@pytest.mark.parametrize("colour", ["#56B4E9", "#E69F00"])
-def test_both_ways_are_drawn(desk: Page, service: Service, colour: str) -> None:
+def test_both_ways_are_drawn(desk: Page, service: Service) -> None:
     expect(desk.locator("#map")).to_have_attribute(DRAWN, "yes")
     show(desk, service.call("send_second"))
-    wanted = [int(colour[i : i + 2], 16) for i in (1, 3, 5)]
-    desk.wait_for_function(
-        """([r, g, b]) => {
-             const canvas = document.querySelector("#map .overlay");
-             const drawn = canvas.getContext("2d");
-             const { data } = drawn.getImageData(0, 0, canvas.width, canvas.height);
-             let found = 0;
-             for (let i = 0; i < data.length; i += 4)
-               if (data[i] === r && data[i + 1] === g && data[i + 2] === b) found += 1;
-             return found > 100;
-           }""",
-        arg=wanted,
-    )
+    for colour in (PRIMARY, SECOND):
+        spot(desk, colour, 100)
 
 
-def test_advice_does_not_need_the_map(
-    flat_browser: Browser, service: Service, open_desk: Turn
-) -> None:
+def test_advice_does_not_need_the_map(browser: Browser, service: Service, open_desk: Turn) -> None:
     def refused(route: Route) -> None:
         route.fulfill(status=503, json={"error": {"code": "busy", "message": "busy"}})
 
     made = service.call("send_second")
-    page = open_desk(flat_browser, service, meddle=("**/v1/network.geojson", refused))
+    page = open_desk(browser, service, meddle=("**/v1/network.geojson", refused))
     show(page, made)
     expect(page.locator("#map-missing")).to_be_visible()
     expect(page.locator("#verdict-words")).to_have_text("Send a second ambulance")

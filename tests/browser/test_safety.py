@@ -20,7 +20,7 @@ def test_hostile_text_is_shown_as_text(desk: Page, service: Service) -> None:
     desk.locator("#override-text").fill(HOSTILE)
     shoot(desk, "hostile")
     desk.get_by_role("button", name="Record override").click()
-    expect(desk.locator("#answer-words")).to_contain_text(HOSTILE)
+    expect(desk.locator("#standing")).to_contain_text(HOSTILE)
     assert desk.evaluate("window.hacked") is None
     assert desk.locator("main img, main script, .calls img, .calls b").count() == 0
 
@@ -35,17 +35,17 @@ def test_long_text_stays_in_its_place(desk: Page, service: Service) -> None:
 
 
 def test_much_that_is_missing_pushes_nothing_off_the_page(
-    flat_browser: Browser, service: Service, open_desk: Turn
+    browser: Browser, service: Service, open_desk: Turn
 ) -> None:
-    parts = dict.fromkeys(("solver", "audit", "traffic", "weather"), "away")
+    parts = dict.fromkeys(("decisions", "database", "traffic", "weather"), "away")
 
     def impaired(route: Route) -> None:
         route.fulfill(json={"status": "degraded", "parts": parts})
 
-    page = open_desk(flat_browser, service, (1024, 768), meddle=("**/healthz", impaired))
+    page = open_desk(browser, service, (1024, 768), meddle=("**/healthz", impaired))
     link = page.locator("#link")
     expect(link).to_have_attribute("data-link", re.compile("impaired|live"))
-    if link.get_attribute("data-link") == "live":  # the real service told of its own health
+    if link.get_attribute("data-link") == "live":  # the real service reported its own health
         page.reload()
     expect(link).to_have_attribute("data-link", "impaired")
     expect(page.locator("[data-action=sign_out]")).to_be_in_viewport(ratio=1)
@@ -69,8 +69,8 @@ def test_token_stays_out_of_reach(desk: Page, service: Service) -> None:
     assert service.token not in desk.content()
 
 
-def test_wrong_token_is_refused(flat_browser: Browser, service: Service) -> None:
-    context = flat_browser.new_context(locale="en-GB")
+def test_wrong_token_is_refused(browser: Browser, service: Service) -> None:
+    context = browser.new_context(locale="en-GB")
     page = context.new_page()
     page.goto(service.url)
     page.locator("#token").fill("not a token")
@@ -80,8 +80,8 @@ def test_wrong_token_is_refused(flat_browser: Browser, service: Service) -> None
     context.close()
 
 
-def test_sign_out(flat_browser: Browser, service: Service) -> None:
-    context = flat_browser.new_context(locale="en-GB")
+def test_sign_out(browser: Browser, service: Service) -> None:
+    context = browser.new_context(locale="en-GB")
     page = context.new_page()
     sign_in(page, service)
     page.get_by_role("button", name="Sign out").click()
