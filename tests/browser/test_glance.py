@@ -78,6 +78,25 @@ def test_a_primary_that_is_there_is_not_counted_down(
     expect(page.locator(".who.primary .arrives")).to_have_text("on scene")
 
 
+def test_an_advice_that_lost_its_unit_does_not_shout(
+    browser: Browser, page: Page, city: Service, pair: tuple[str, str], open_desk: Turn
+) -> None:
+    """Neither on a desk that heard of it, nor on one that is opened later."""
+    made = city.call("send_second", primary={"unit": pair[0]})
+    show_open(page, made)
+    tell(city, pair[1], made | {"call_id": "another"}, "en_route")
+    for desk in (page, open_desk(browser, city, (1366, 768))):
+        show(desk, made)
+        expect(desk.locator("#advice")).to_have_attribute("data-standing", "lost")
+        expect(desk.locator("#verdict-words")).to_have_text("A unit is gone: ask again")
+        expect(desk.locator("#losses")).to_contain_text("is on another call")
+        expect(desk.locator("#reply-buttons")).to_be_hidden()
+        expect(desk.locator(f".call-row[data-id='{made['id']}'] .short")).to_have_text(
+            "Lost its unit"
+        )
+    shoot(page, "lost_its_unit")
+
+
 @pytest.mark.parametrize("size", [(1366, 768), (1024, 768), (800, 600)])
 def test_a_long_name_leaves_the_question_in_sight(
     page: Page, city: Service, pair: tuple[str, str], size: tuple[int, int]

@@ -59,7 +59,7 @@ WORDS: Mapping[str, str] = {
     "second_lost": "The second unit is out of service, or its arrival is unknown.",
     "surely_first": "The first unit will be there first: "
     "the chance that the second is sooner is {chance}.",
-    "may_be_first": "The second unit may still be first, with a chance of {chance}.",
+    "may_be_first": "The chance that the second unit is first: {chance}.",
     "worth_its_price": f"The second unit is worth its price: it still saves {_BOTH}",
     "not_worth_its_price": f"The second unit is not worth its price: it still saves {_BOTH}",
     "send_another": f"Another unit sent now would save {_BOTH}",

@@ -1,5 +1,6 @@
 // What follows from an advice, whatever the page looks like.
 
+import { promise } from "./fleet.js";
 import { knows, t } from "./language.js";
 
 /** Would a second go at this threshold? */
@@ -7,7 +8,7 @@ export const wouldSend = (advice, thresholdS) => advice.gain_s > thresholdS;
 
 /**
  * What an advice is good for: it waits for an answer (`open`), was answered (`accepted`, `overridden`,
- * `running`, `ended`), or must not be used any more (`expired`, `superseded`, `offline`).
+ * `running`, `ended`), or must not be used any more (`expired`, `superseded`, `offline`, `lost`).
  */
 export function standing(advice, store, now) {
   if (!store.online) return "offline";
@@ -15,7 +16,20 @@ export function standing(advice, store, now) {
   if (dispatch) return dispatch.state === "ended" ? "ended" : "running";
   if (["running", "ended"].includes(advice.state)) return advice.state;
   if (store.newest(advice.call_id) !== advice || advice.state === "superseded") return "superseded";
-  return advice.state === "open" && Date.parse(advice.expires_at) <= now ? "expired" : advice.state;
+  if (advice.state !== "open") return advice.state;
+  if (Date.parse(advice.expires_at) <= now) return "expired";
+  return losses(advice, store, now).length ? "lost" : "open";
+}
+
+/** Units that an advice counts on and lost: as events said, or as the state of its second says. */
+export function losses(advice, store, now) {
+  const heard = store.losses.get(advice.id);
+  if (heard || advice.decision !== "send_second" || !store.fleet.known) return heard ?? [];
+  const id = advice.second.unit;
+  const unit = store.fleet.units.get(id);
+  const other = unit && (promise(unit, now)?.call_id ?? unit.call_id ?? advice.call_id) !== advice.call_id;
+  const why = !unit ? "gone" : unit.status === "out_of_service" ? "out_of_service" : other ? "on_call" : null;
+  return id && why ? [{ unit: id, why }] : [];
 }
 
 /** Does it wait for an answer that may be given now? */

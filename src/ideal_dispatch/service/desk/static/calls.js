@@ -51,13 +51,13 @@ function update(button, advice, store, isNew, now) {
   const [, short, time, name, state] = button.children;
   const is = standing(advice, store, now);
   const dispatch = store.dispatches.get(advice.id);
-  const lost = is !== "superseded" && store.losses.has(advice.id);
+  const lost = is === "lost" || (is !== "superseded" && store.losses.has(advice.id));
   const asking = store.online && asks(dispatch);
   const words = lost ? t("short.lost") : t(`short.${advice.decision}`);
   write(short, asking ? question(dispatch) : words);
   write(time, clockTime(advice.received_at, false));
   write(name, advice.revision > 1 ? `${advice.call_id} ${t("calls.revision", advice)}` : advice.call_id);
-  write(state, is === "open" ? "" : t(`state.${is}`));
+  write(state, is === "open" || is === "lost" ? "" : t(`state.${is}`));
   button.dataset.standing = asking || lost ? "asks" : OLD.includes(is) ? "old" : is;
   button.toggleAttribute("data-new", isNew);
   const shown = advice.id === store.selected;

@@ -41,7 +41,7 @@ let events = null;
 function draw() {
   const [advice, time] = [store.shown, now()];
   drawVerdict(advice, store, time);
-  drawRemarks(advice, store);
+  drawRemarks(advice, store, time);
   drawFacts(advice, store, time);
   drawWhy(advice);
   drawWhatIf(advice);
@@ -63,7 +63,10 @@ function tick() {
   const [advice, time] = [store.shown, now()];
   const before = byId("advice").dataset.standing;
   tickVerdict(advice, store, time);
-  if (byId("advice").dataset.standing !== before) view.draw();
+  if (byId("advice").dataset.standing !== before) {
+    drawRemarks(advice, store, time);
+    view.draw();
+  }
   tickFacts(advice, store, time);
   drawReply(advice, store, time);
   drawDispatch(store.dispatchOf(advice), store, time, !waitsForReply());
@@ -79,7 +82,8 @@ function tick() {
 function drawNext(advice) {
   byId("next").hidden = advice === null;
   const dispatch = advice && store.dispatches.get(advice.id);
-  write(byId("next"), asks(dispatch) ? t("banner.asks", { question: question(dispatch) }) : t("banner.next"));
+  const words = advice && store.losses.has(advice.id) ? t("banner.lost") : t("banner.next");
+  write(byId("next"), asks(dispatch) ? t("banner.asks", { question: question(dispatch) }) : words);
 }
 
 function drawLink() {

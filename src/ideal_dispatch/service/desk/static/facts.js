@@ -62,9 +62,9 @@ export function tickFacts(advice, store, now) {
 function of(advice) {
   if (advice.decision === "no_advice") {
     const reasons = element("ul", { class: "degraded" }, ...advice.degraded.map(line));
-    const report = element("p", { class: "plain" }, t("facts.report_units"), element("pre", { class: "how" }, HOW));
     const unknown = advice.degraded[0]?.code === "units_unknown";
-    return [reasons, unknown && report, element("p", { class: "plain" }, t("facts.no_advice"))];
+    const usual = element("p", { class: "plain" }, element("strong", {}, t("facts.no_advice")));
+    return [usual, reasons, unknown && element("pre", { class: "how" }, HOW)];
   }
   const [first, then] = advice.decision === "send_second" ? ["second", "primary"] : ["primary", "second"];
   return [who(advice, first, true), gain(advice), who(advice, then)];

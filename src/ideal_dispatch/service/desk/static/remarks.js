@@ -1,14 +1,15 @@
 // What is doubtful about an advice, the most serious first; what holds for every call is one quiet line.
 
+import { losses, standing } from "./advice.js";
 import { byId, element, write } from "./elements.js";
 import { anonymous, nameOf } from "./fleet.js";
 import { chance, figure } from "./format.js";
 import { knows, t } from "./language.js";
 
-export function drawRemarks(advice, store) {
+export function drawRemarks(advice, store, now) {
   const all = advice && advice.decision !== "no_advice" ? advice.degraded : [];
-  const losses = advice ? (store.losses.get(advice.id) ?? []) : [];
-  fill(byId("losses"), losses.map(lossLine));
+  const lost = advice && standing(advice, store, now) !== "superseded" ? losses(advice, store, now) : [];
+  fill(byId("losses"), lost.map(lossLine));
   fill(byId("doubts"), all.filter((remark) => !remark.standing).map(line));
   fill(byId("standing-doubts"), all.filter((remark) => remark.standing).map(line));
   const sooner = advice?.sooner_unit ?? null;

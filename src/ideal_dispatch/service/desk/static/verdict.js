@@ -1,6 +1,6 @@
 // The banner: one shape and a few giant words while an advice waits; what became of it afterwards.
 
-import { standing, verdictWords } from "./advice.js";
+import { losses, standing, verdictWords } from "./advice.js";
 import { byId, write } from "./elements.js";
 import { nameOf } from "./fleet.js";
 import { countdown, figure, moment } from "./format.js";
@@ -33,7 +33,7 @@ export function tickVerdict(advice, store, now) {
     write(byId("countdown"), countdown(left));
     byId("left").value = left / Math.max(1, end - start);
   }
-  write(byId("said"), advice ? spoken(advice, store, is, words, beside) : "");
+  write(byId("said"), advice ? spoken(advice, store, now, is, words, beside) : "");
 }
 
 function emptyWords(store, is) {
@@ -59,9 +59,9 @@ function adviceWords(advice, is) {
 }
 
 /** What a screen reader says of the verdict, and again when it becomes old. */
-function spoken(advice, store, is, words, beside) {
+function spoken(advice, store, now, is, words, beside) {
   const parts = [callWords(advice), words, beside];
-  parts.push(...(store.losses.get(advice.id) ?? []).map(lossWords));
+  parts.push(...losses(advice, store, now).map(lossWords));
   if (is === "open" && advice.decision === "send_second") {
     parts.push(`${t("facts.second_from")} ${nameOf(advice.second)}`);
     parts.push(`${t("facts.gain")} ${t("time.seconds", { seconds: figure(advice.gain_s) })}`);
