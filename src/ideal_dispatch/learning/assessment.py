@@ -1,4 +1,4 @@
-"""A finished model on given trips: how far off, how well covered, how far from its training."""
+"""A finished model on given trips: its errors, its coverage, and a local scale for it."""
 
 from collections import Counter
 from collections.abc import Callable

@@ -139,9 +139,7 @@ def boosting(
     Range(2, whole=True).check(leaves, "leaves")
 
     def columns_of(table: TripTable) -> FloatArray:
-        if not located:
-            return table.tree_columns()
-        return np.hstack([table.tree_columns(), table.located_columns()])
+        return table.tree_columns(located=located)
 
     def learn(table: TripTable) -> Ratios:
         with _sklearn():
@@ -160,8 +158,8 @@ def boosting(
 
         def ratios(asked: TripTable) -> FloatArray:
             with threadpool_limits(1):
-                logs: FloatArray = forest.predict(columns_of(asked)[:, kept])
-            return np.exp(logs) / np.maximum(asked.free_flow_s, 1e-9) if whole else np.exp(logs)
+                seconds: FloatArray = np.exp(forest.predict(columns_of(asked)[:, kept]))
+            return seconds / np.maximum(asked.free_flow_s, 1e-9) if whole else seconds
 
         return ratios
 

@@ -82,25 +82,22 @@ def trip_radii(
         if report is not None:
             report(len(results) / len(chunks))
     back = np.argsort(order)
-    names = ("predicted_s", "lower", "upper", "contexts", "features", "greatest")
-    columns = [np.concatenate([getattr(r, name) for r in results])[back] for name in names]
     paths = [path for result in results for path in result.paths]
-    predicted, *rest = columns
-    return TripRadii(predicted, tuple(paths[i] for i in back), *rest)
+    columns = {
+        name: np.concatenate([getattr(result, name) for result in results])[back]
+        for name in ("predicted_s", "lower", "upper", "contexts", "features", "greatest")
+    }
+    return TripRadii(paths=tuple(paths[i] for i in back), **columns)
 
 
 def _solve(model: Model, network: RoadNetwork, trips: Trips) -> TripRadii:
     """The same for a few trips."""
-    rows, n = trips.contexts, len(trips)
-    lower, upper, predicted, greatest = np.zeros((4, n))
-    constant_s = model.trip_constant_s
-    contexts: list[FloatArray] = []
-    paths: list[Path] = []
-    times: list[FloatArray] = []
-    forecast = None
-    for i in range(n):
-        if forecast is None or not np.array_equal(rows[i], rows[i - 1], equal_nan=True):
-            forecast = model.forecast(rows[i], network)
+    lower, upper, predicted, greatest = np.zeros((4, len(trips)))
+    constant_s, last, forecast = model.trip_constant_s, np.empty(0), None
+    contexts, paths, times = [], [], []
+    for i, row in enumerate(trips.contexts):
+        if forecast is None or not np.array_equal(row, last, equal_nan=True):
+            forecast, last = model.forecast(row, network), row
             nominal = forecast.nominal_times
         origin, destination = int(trips.origin[i]), int(trips.destination[i])
         path = network.shortest_path(nominal, origin, destination)
@@ -112,8 +109,8 @@ def _solve(model: Model, network: RoadNetwork, trips: Trips) -> TripRadii:
                 network, forecast.embeddings, origin, destination, driven_s, tolerance=_TOLERANCE
             )
             lower[i], upper[i] = found.lower, found.upper
-        contexts.append(forecast.context_representation)
         greatest[i] = forecast.bounds.greatest_radius(nominal)
+        contexts.append(forecast.context_representation)
         paths.append(path)
         times.append(nominal)
     features = trip_features(network, paths, times)
@@ -168,21 +165,19 @@ def fit_radius(
     predicted = rule(weights, contexts.astype(np.float32), trips)
     warnings, promised = [], None
     if np.median(predicted[learn]) < COLLAPSED * targets[learn].mean():
-        covered = (targets[learn] <= predicted[learn]).mean()
-        other = "use the quantile loss"
-        if params.loss == "quantile":
-            other = f"a radius level above {params.level:g} makes it wider"
+        covered = 100 * (targets[learn] <= predicted[learn]).mean()
+        advice = "use the quantile loss" if level is None else f"choose a level above {level:g}"
         warnings.append(
-            f"the radius has collapsed: with the {params.loss.replace('_', ' ')} loss it "
-            f"explains {100 * covered:.0f} % of the trips; {other}"
+            f"the radius has collapsed: with the {params.loss.replace('_', ' ')} loss it explains "
+            f"{covered:.0f} % of the trips; {advice}"
         )
     if params.coverage is not None:
         factor = conformal_factor(held_out_targets, predicted[held_out], params.coverage)
         if factor is None:
             warnings.append(
-                f"{int(held_out.sum())} held-out trips are too few, or too many of them "
-                f"({int(np.isinf(held_out_targets).sum())}) beyond any radius, to promise a "
-                f"coverage of {params.coverage:g}; the radius is not scaled"
+                f"the radius is not scaled: {int(held_out.sum())} held-out trips are too few for "
+                f"a coverage of {params.coverage:g}, or too many of them "
+                f"({int(np.isinf(held_out_targets).sum())}) are beyond any radius"
             )
         else:
             promised = params.coverage

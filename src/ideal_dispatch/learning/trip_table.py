@@ -44,16 +44,19 @@ class TripTable:
         paths = network.shortest_paths(times_s, trips.origin, trips.destination)
         row = np.repeat(np.arange(len(paths)), [len(path) for path in paths])
         edge = np.concatenate([path.edges for path in paths]) if paths else np.empty(0, np.int32)
-        length_m = _summed(row, network.length_m[edge], len(paths))
+        free_flow_s, length_m, edges = (
+            np.asarray(np.bincount(row, values, len(paths)), float)
+            for values in (times_s[edge], network.length_m[edge], np.ones(row.size))
+        )
         classes = np.zeros((len(paths), len(ROAD_CLASSES)))
         np.add.at(classes, (row, network.road_class[edge]), network.length_m[edge])
         plane = LocalPlane(float(network.lat.mean()))
         places = plane.to_metres(np.column_stack([network.lon, network.lat]))
         return cls(
             observed_s=trips.observed_s,
-            free_flow_s=_summed(row, times_s[edge], len(paths)),
+            free_flow_s=free_flow_s,
             length_m=length_m,
-            edges=_summed(row, np.ones(row.size), len(paths)),
+            edges=edges,
             classes=classes / np.maximum(length_m, 1.0)[:, None],
             ends_m=np.hstack([places[trips.origin], places[trips.destination]]),
             contexts=trips.contexts,
@@ -101,21 +104,20 @@ class TripTable:
         rest = np.delete(self.contexts, self.columns.index("hour"), axis=1)
         return np.hstack([self._road(), rest, clock, by_day])
 
-    def tree_columns(self) -> FloatArray:
-        """Road and context, the weekday as one number that a tree can cut."""
-        day = np.where(self.hour_of_week < 0, np.nan, self.hour_of_week // 24)
-        return np.hstack([self._road(), self.contexts, day[:, None]])
+    def tree_columns(self, *, located: bool = False) -> FloatArray:
+        """Road and context, the weekday as one number that a tree can cut.
 
-    def located_columns(self) -> FloatArray:
-        """Both ends and the way from one to the other."""
-        if np.isnan(self.ends_m).any():
-            raise InputError("this network has no coordinates; a baseline with location needs them")
-        return np.hstack([self.ends_m, self.ends_m[:, 2:] - self.ends_m[:, :2]])
+        ``located`` adds both ends and the way from one to the other.
+        """
+        day = np.where(self.hour_of_week < 0, np.nan, self.hour_of_week // 24)
+        columns = [self._road(), self.contexts, day[:, None]]
+        if located:
+            if np.isnan(self.ends_m).any():
+                raise InputError("this network has no coordinates; a baseline with location "
+                                 "needs them")  # fmt: skip
+            columns += [self.ends_m, self.ends_m[:, 2:] - self.ends_m[:, :2]]
+        return np.hstack(columns)
 
     def _road(self) -> FloatArray:
         sizes = np.column_stack([self.free_flow_s, self.length_m, self.edges])
         return np.hstack([np.log(np.maximum(sizes, 1.0)), self.classes])
-
-
-def _summed(row: npt.NDArray[np.int64], values: FloatArray, rows: int) -> FloatArray:
-    return np.asarray(np.bincount(row, values, rows), float)

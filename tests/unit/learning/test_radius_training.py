@@ -37,7 +37,7 @@ def test_the_papers_loss_collapses_where_most_targets_are_zero_and_says_so() -> 
     fitted, covered = _fit(zeros=0.6, loss="mean_absolute", coverage=None)
     assert "collapsed" in " ".join(fitted.warnings)
     assert covered.mean() < 0.7
-    assert "radius level" in _fit(zeros=0.9, coverage=None)[0].warnings[0], "not the loss it has"
+    assert "level above" in _fit(zeros=0.9, coverage=None)[0].warnings[0], "not the loss it has"
     assert _fit(zeros=0.9, coverage=None, level=0.97)[0].warnings == ()
 
 
