@@ -146,6 +146,17 @@ class TestDerived:
             [10.0, 200 * 3.6 / DEFAULT_SPEED_KMH, 15.0, 5.0]
         )
 
+    def test_a_missing_speed_is_the_usual_one_of_the_class(self) -> None:
+        classes = ["motorway", "living_street", "tertiary", "motorway"]
+        network = RoadNetwork.from_arrays(
+            *TRIANGLE, speed_kmh=[np.nan, np.nan, np.nan, 90], road_class=classes
+        )
+        assert network.speed_kmh.tolist()[:2] == [100.0, 15.0]
+        assert np.isnan(network.speed_kmh[2])
+        assert network.speed_kmh[3] == 90.0
+        none = RoadNetwork.from_arrays(*TRIANGLE, road_class=classes)
+        assert none.free_flow_times_s[0] == pytest.approx(network.length_m[0] * 3.6 / 100.0)
+
     def test_polyline_is_straight_or_known(self) -> None:
         bend = [[0.0, 0.0], [0.5, 1.0], [1.0, 0.0]]
         network = RoadNetwork.from_arrays(
