@@ -71,7 +71,7 @@ _HANGING = '''
 """A policy that hangs at some calls: what a fault of a plug-in does to a worker."""
 import time
 from dataclasses import dataclass
-from ideal_dispatch.dispatch.ideal import Ideal
+from ideal_dispatch.dispatch.policies import Ideal
 
 @dataclass(frozen=True)
 class Hanging(Ideal):

@@ -26,7 +26,7 @@ from benchmarks.timing import human, race
 from ideal_dispatch import Calendar
 from ideal_dispatch.cities import City, harbour_city
 from ideal_dispatch.dispatch import Assignment
-from ideal_dispatch.dispatch.baselines import IntervalPolicy, RouterDual, RouterPolicy
+from ideal_dispatch.dispatch.policies import IntervalPolicy, RouterDual, RouterPolicy
 from ideal_dispatch.replay import Replay, World, drive, run_replay, sample_incidents
 from ideal_dispatch.traffic.recording import RecordedTraffic
 from ideal_dispatch.traffic.replayed_traffic import ReplayedTraffic

@@ -16,8 +16,8 @@ import numpy.typing as npt
 
 from ideal_dispatch.archive import ArchiveKind
 from ideal_dispatch.arrays import FloatArray, first_where, numbers, read_only, whole_number
-from ideal_dispatch.dispatch.baselines import router_pair
 from ideal_dispatch.dispatch.decision import Decision, by_score
+from ideal_dispatch.dispatch.policies import router_pair
 from ideal_dispatch.dispatch.situation import Situation
 from ideal_dispatch.dispatch.threshold import AT_ZERO, Threshold
 from ideal_dispatch.errors import InputError

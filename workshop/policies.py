@@ -10,13 +10,19 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from ideal_dispatch.arrays import FloatArray
-from ideal_dispatch.dispatch.baselines import router_pair
-from ideal_dispatch.dispatch.candidate import ALL_KINDS, SecondKind, alternative, primary_of
+from ideal_dispatch.dispatch.candidate import (
+    ALL_KINDS,
+    SecondKind,
+    alternative,
+    on_path,
+    outlook_of,
+    overlap,
+    primary_of,
+    situation_gap,
+    unshared_s,
+)
 from ideal_dispatch.dispatch.decision import Decision, by_score
-from ideal_dispatch.dispatch.ideal import Ideal
-from ideal_dispatch.dispatch.paper_ideal import PREFIX
-from ideal_dispatch.dispatch.path_pair import overlap, unshared_s
-from ideal_dispatch.dispatch.scenario_gap import on_path, outlook_of, situation_gap
+from ideal_dispatch.dispatch.policies import PREFIX, Ideal, router_pair
 from ideal_dispatch.dispatch.situation import Situation
 from ideal_dispatch.dispatch.threshold import AT_ZERO, Threshold
 from ideal_dispatch.forecast import Model
@@ -125,7 +131,7 @@ class NominalGap:
             self.name, situation, (primary, second), score_s, self.threshold, "gap",
             primary_s=primary.path.time_s(outlook.scenarios.nominal_times),
         )  # fmt: skip
-        return replace(made, primary_by="model", outlook=outlook, gap=gap)
+        return replace(made, outlook=outlook, gap=gap)
 
 
 @dataclass(frozen=True, slots=True)

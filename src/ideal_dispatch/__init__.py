@@ -81,8 +81,8 @@ if TYPE_CHECKING:
         decide,
         observe,
     )
+    from ideal_dispatch.dispatch.candidate import Worth
     from ideal_dispatch.dispatch.threshold import ConstantThreshold, Threshold
-    from ideal_dispatch.dispatch.worth import Worth
     from ideal_dispatch.errors import IdealError, UnreachableError, WeatherError
     from ideal_dispatch.evaluation.judged import Judged
     from ideal_dispatch.evaluation.outcomes import Outcomes
@@ -116,7 +116,7 @@ _NAMES = {
     "context": "Calendar Context Weather WeatherValue",
     "dispatch": "Assignment Decision Incident Policy Readiness Situation decide observe",
     "dispatch.threshold": "ConstantThreshold Threshold",
-    "dispatch.worth": "Worth",
+    "dispatch.candidate": "Worth",
     "errors": "IdealError UnreachableError WeatherError",
     "evaluation.outcomes": "Outcomes",
     "evaluation.replay_report": "replay_report",

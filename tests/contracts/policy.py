@@ -14,7 +14,6 @@ import pytest
 
 from ideal_dispatch import RoadNetwork
 from ideal_dispatch.dispatch import Assignment, Decision, Policy, Situation
-from ideal_dispatch.dispatch.decision import log_details
 from tests.unit.dispatch.worlds import NODES, poisoned, situation
 
 UNITS = ((1,), (2,), (1, 1), (2, 1), (1, 2), (2, 2), (0, 2), (2, 0), (1, 0, 1), (2, 1, 3, 1))
@@ -70,7 +69,7 @@ class PolicyContract:
             assert decision.threshold_s < math.inf
             assert decision.policy == policy.name
             assert decision.reason
-            json.dumps((log_details(decision)), allow_nan=False)
+            json.dumps(decision.log_facts(), allow_nan=False)
 
     def test_a_lone_unit_goes_alone(self, policy: Policy, network: RoadNetwork) -> None:
         decision = policy.decide(situation(network, 40, (0, 1)), np.random.default_rng(0))
@@ -117,5 +116,5 @@ def told(decision: Decision) -> str:
         None if one is None else (one.station, one.follow, one.path.edges.tolist())
         for one in (decision.primary, decision.second)
     ]
-    numbers = decision.score_s, decision.threshold_s, decision.reason, (log_details(decision))
+    numbers = decision.score_s, decision.threshold_s, decision.reason, decision.log_facts()
     return json.dumps([decision.policy, ways, *numbers])

@@ -22,8 +22,8 @@ from ideal_dispatch import RoadNetwork
 from ideal_dispatch.cities import City, harbour_city, harbour_traffic
 from ideal_dispatch.dispatch import Assignment, Ideal, Readiness, Situation, observe
 from ideal_dispatch.dispatch.decision import Decision, decided
-from ideal_dispatch.dispatch.forecast_router import ForecastRouter
 from ideal_dispatch.dispatch.policy_tables import FittedParts, policies_from, threshold_from
+from ideal_dispatch.dispatch.situation import ForecastRouter
 from ideal_dispatch.network import Depot, Path
 from ideal_dispatch.replay import sample_incidents
 from ideal_dispatch.replay.drive import World, drive

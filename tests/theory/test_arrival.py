@@ -9,7 +9,7 @@ import pytest
 
 from ideal_dispatch import Depot, RoadNetwork
 from ideal_dispatch.dispatch import Answer, Ideal, Incident, Readiness, Situation, observe
-from ideal_dispatch.dispatch.arrival import Arrival, arrival_of, rolling, waiting
+from ideal_dispatch.dispatch.arrival import Arrival, rolling, waiting
 from ideal_dispatch.dispatch.candidate import routed
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.forecast.response_time import (
@@ -184,7 +184,7 @@ def test_both_arrivals_the_gain_and_the_chance_of_an_answer_agree(grid: RoadNetw
         first, other = answer["primary"], answer["second"]
         if call.sent is not None:
             drive_s = call.expected_s(4, call.sent.path)
-            own = arrival_of(call, 4, drive_s, model, first=True)
+            own = call.arrival(4, drive_s, model, first=True)
             assert first["unit"] == "A1"
             assert first["arrival"]["expected_s"] == pytest.approx(own.expected_s, abs=0.06)
         if other is None:
@@ -214,7 +214,7 @@ def test_a_primary_that_the_router_chooses_has_all_of_its_turnout_ahead(grid: Ro
     model = ResponseModel.published()
     station = routed(call, 3).station
     drive_s = call.quote(station).duration_s
-    one, two = (arrival_of(call, station, drive_s, model, first=first) for first in (True, False))
+    one, two = (call.arrival(station, drive_s, model, first=first) for first in (True, False))
     assert one.to_dict() == two.to_dict()
     for name in ("sent_ago_s", "driven_s"):
         changes: Any = {name: 10.0}

@@ -10,8 +10,7 @@ import pytest
 from ideal_dispatch import RoadNetwork
 from ideal_dispatch.dispatch import reassessment as rules
 from ideal_dispatch.dispatch.arrival import Arrival, rolling, waiting
-from ideal_dispatch.dispatch.candidate import routed, sent_candidate
-from ideal_dispatch.dispatch.path_pair import together
+from ideal_dispatch.dispatch.candidate import candidate, routed, together, worth_of
 from ideal_dispatch.dispatch.reassessment import (
     ARRIVED,
     LOST,
@@ -21,7 +20,6 @@ from ideal_dispatch.dispatch.reassessment import (
     reassess,
 )
 from ideal_dispatch.dispatch.survival import CURVES
-from ideal_dispatch.dispatch.worth import worth_of
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.forecast.response_time import Effects, ResponseModel, ResponseTime
 from tests.unit.dispatch.worlds import situation
@@ -138,7 +136,7 @@ def test_a_crew_that_should_have_left_long_ago_may_have_forgotten_to_say_so() ->
 
 def test_nothing_elapsed_is_what_the_call_was_judged_by(grid: RoadNetwork) -> None:
     call = situation(grid, 65, (1, 1))
-    one, two = (sent_candidate(call, routed(call, number)) for number in (0, 1))
+    one, two = (candidate(call, "", routed(call, number)) for number in (0, 1))
     worth = worth_of(call, one, two, responses=_MODEL, curve=_CURVE)
     shared = together(grid, one.path, one.drive_s, two.path, two.drive_s)
     units = [

@@ -14,10 +14,15 @@ import numpy as np
 
 from ideal_dispatch.arrays import IntArray, read_only
 from ideal_dispatch.context import Calendar, Context
-from ideal_dispatch.dispatch.forecast_router import ForecastRouter
-from ideal_dispatch.dispatch.situation import Incident, Readiness, Situation, observe
-from ideal_dispatch.dispatch.trace import UNTRACED, Trace
-from ideal_dispatch.dispatch.worth import load_responses
+from ideal_dispatch.dispatch.situation import (
+    UNTRACED,
+    ForecastRouter,
+    Incident,
+    Readiness,
+    Situation,
+    Trace,
+    observe,
+)
 from ideal_dispatch.errors import FileFormatError, InputError
 from ideal_dispatch.files import write_file
 from ideal_dispatch.forecast import Model
@@ -148,7 +153,9 @@ class City:
     def responses(self) -> ResponseModel | None:
         """How much times vary: the response times that were fitted beside the model."""
         file = None if self.model_folder is None else self.model_folder / RESPONSE_TIMES
-        return load_responses(file, self.model) if file is not None and file.exists() else None
+        if file is None or not file.exists() or self.model is None:
+            return None
+        return ResponseModel.load(file, self.model.checksum)
 
     @cached_property
     def calendar(self) -> Calendar:

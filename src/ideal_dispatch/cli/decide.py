@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from ideal_dispatch.cities import City
     from ideal_dispatch.dispatch import Decision, Policy, Situation
     from ideal_dispatch.dispatch.policy_tables import FittedParts
+    from ideal_dispatch.dispatch.situation import Trace
     from ideal_dispatch.dispatch.threshold import Threshold
-    from ideal_dispatch.dispatch.trace import Trace
     from ideal_dispatch.forecast.response_time import ResponseModel
     from ideal_dispatch.gap import DcaStep
 
@@ -129,11 +129,12 @@ class PolicyOptions:
     def parts(self, city: "City") -> "FittedParts":
         """What policies are fitted with; response times are the model's own unless given."""
         from ideal_dispatch.dispatch.policy_tables import FittedParts
-        from ideal_dispatch.dispatch.worth import load_responses
+        from ideal_dispatch.forecast.response_time import ResponseModel
 
         times = city.responses
         if self.responses_file is not None:
-            times = load_responses(self.responses_file, city.model)
+            drives = "" if city.model is None else city.model.checksum
+            times = ResponseModel.load(self.responses_file, drives)
         return FittedParts(city.model, times, priced=self._priced(city, times))
 
     def _priced(self, city: "City", responses: "ResponseModel | None") -> "Threshold | None":
@@ -235,7 +236,7 @@ def decide(
     from ideal_dispatch.cli.views.decision_view import print_answer, print_json
     from ideal_dispatch.dispatch import Answer
     from ideal_dispatch.dispatch import decide as decided
-    from ideal_dispatch.dispatch.trace import UNTRACED, Trace
+    from ideal_dispatch.dispatch.situation import UNTRACED, Trace
     from ideal_dispatch.forecast.response_time import ResponseModel
     from ideal_dispatch.network.closing import read_closed
 
@@ -273,7 +274,7 @@ def _searched(made: "Decision", seed: int) -> "tuple[DcaStep, ...]":
     """The steps of Algorithm 2 on the question of a decision, drawn as its policy draws."""
     import numpy as np
 
-    from ideal_dispatch.dispatch.scenario_gap import situation_steps
+    from ideal_dispatch.dispatch.candidate import situation_steps
 
     if made.outlook is None:
         raise InputError(

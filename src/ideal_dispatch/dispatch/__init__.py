@@ -7,7 +7,7 @@ from ideal_dispatch.lazy import on_first_use
 if TYPE_CHECKING:
     from ideal_dispatch.dispatch.answer import Answer
     from ideal_dispatch.dispatch.decision import Decision, Policy
-    from ideal_dispatch.dispatch.ideal import Ideal, decide
+    from ideal_dispatch.dispatch.policies import Ideal, decide
     from ideal_dispatch.dispatch.situation import (
         Assignment,
         Incident,
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _NAMES = {
     "answer": ("Answer",),
     "decision": ("Decision", "Policy"),
-    "ideal": ("Ideal", "decide"),
+    "policies": ("Ideal", "decide"),
     "situation": ("Assignment", "Incident", "Readiness", "Situation", "Station", "observe"),
 }
 

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     from ideal_dispatch.dispatch.arrival import Arrival
+    from ideal_dispatch.dispatch.candidate import Worth
     from ideal_dispatch.dispatch.decision import Decision
     from ideal_dispatch.dispatch.situation import Assignment, Situation, Station
     from ideal_dispatch.dispatch.threshold import Threshold
-    from ideal_dispatch.dispatch.worth import Worth
     from ideal_dispatch.forecast.response_time import ResponseModel
     from ideal_dispatch.gap.explanation import RoadShare
     from ideal_dispatch.network import Path, RoadNetwork
@@ -289,10 +289,8 @@ class Answer:
 
     def _considered(self, decision: "Decision", primary: "Arrival") -> list[dict[str, Any]]:
         """Every unit that could go and the primary, the one that arrives soonest first."""
-        from ideal_dispatch.dispatch.arrival import arrival_of
         from ideal_dispatch.dispatch.candidate import drivable_s
 
-        assert self.responses is not None
         situation, outlook, rows = decision.about, decision.outlook, list[dict[str, Any]]()
         forecast = None  # a second opinion, where a router quoted
         if situation.forecast is None and outlook is not None:
@@ -314,7 +312,7 @@ class Answer:
         for start in situation.available:
             quote = situation.quote(start)
             drive_s = drivable_s(situation.network, quote.path, quote.duration_s)
-            at = arrival_of(situation, start, drive_s, self.responses)
+            at = situation.arrival(start, drive_s, self.responses)
             for unit in situation.stations[start].ids or (None,):
                 add(start, unit, quote.path, quote.duration_s, at)
         return sorted(rows, key=lambda row: float(row["arrival"]["expected_s"]))
@@ -378,7 +376,7 @@ class EdgeLines:
 
         The line is empty where the network has no coordinates.
         """
-        from ideal_dispatch.dispatch.path_pair import longest_roads
+        from ideal_dispatch.dispatch.candidate import longest_roads
 
         network, points = self._network, list[list[float]]()
         for edge in path.edges.tolist():
@@ -402,23 +400,17 @@ def _arrivals(
     decision: "Decision", rule: "Threshold | None", responses: "ResponseModel"
 ) -> "tuple[tuple[Arrival, Arrival | None], Worth | None]":
     """The arrivals of a decision by a policy that computes none, and what its second is worth."""
-    from ideal_dispatch.dispatch.arrival import arrival_of
-    from ideal_dispatch.dispatch.candidate import Candidate, drivable_s
+    from ideal_dispatch.dispatch.candidate import candidate, worth_of
     from ideal_dispatch.dispatch.survival import CURVES, USUAL_CURVE, SurvivalCurve
-    from ideal_dispatch.dispatch.worth import worth_of
 
     situation, curve = decision.about, getattr(rule, "curve", None)
     curve = curve if isinstance(curve, SurvivalCurve) else CURVES[USUAL_CURVE]
-
-    def candidate(one: "Assignment") -> Candidate:
-        drive_s = situation.expected_s(one.station, one.path)
-        return Candidate("", one, drivable_s(situation.network, one.path, drive_s))
-
-    first = candidate(decision.primary)
-    if decision.second is None:
-        station = decision.primary.station
-        return (arrival_of(situation, station, first.drive_s, responses, first=True), None), None
-    worth = worth_of(situation, first, candidate(decision.second), responses=responses, curve=curve)
+    first, second = candidate(situation, "", decision.primary), decision.second
+    if second is None:
+        at = situation.arrival(decision.primary.station, first.drive_s, responses, first=True)
+        return (at, None), None
+    other = candidate(situation, "", second)
+    worth = worth_of(situation, first, other, responses=responses, curve=curve)
     return worth.arrivals, worth
 
 
@@ -456,7 +448,7 @@ def _named(unit: Mapping[str, Any], ambulance: str) -> str:
 
 def _beside(decision: "Decision", second: "Assignment") -> dict[str, Any]:
     """What the second's path has in common with the primary's."""
-    from ideal_dispatch.dispatch.path_pair import shared
+    from ideal_dispatch.dispatch.candidate import shared
 
     same = shared(decision.about.network, second.path, decision.primary.path)
     return {

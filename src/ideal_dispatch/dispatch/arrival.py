@@ -22,7 +22,6 @@ from dataclasses import dataclass
 from typing import TypedDict, Unpack
 
 from ideal_dispatch.arrays import non_negative
-from ideal_dispatch.dispatch.situation import Situation
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.forecast.response_time import ResponseModel, ResponseTime, mixed
 
@@ -135,27 +134,3 @@ def rolling(
     """
     driven_s = non_negative(driven_s, "time that a unit has driven", seconds=True)
     return Arrival(model.of(drive_s, rolling=True, **traits).after(driven_s))
-
-
-def traits_of(situation: Situation, station: int) -> UnitTraits:
-    """What a model is asked about the units of a station."""
-    depot = situation.stations[station].depot
-    return UnitTraits(
-        station=depot.home or depot.name, hour=situation.context.at.hour, kind=depot.kind,
-        on_road=depot.on_road, quoted=situation.forecast is None,
-    )  # fmt: skip
-
-
-def arrival_of(
-    situation: Situation, station: int, drive_s: float, model: ResponseModel, *, first: bool = False
-) -> Arrival:
-    """The arrival of a unit of a station whose drive takes ``drive_s``.
-
-    ``first`` means the primary: if it was sent already, time has passed for it.
-    """
-    traits = traits_of(situation, station)
-    if not first or situation.sent is None:
-        return waiting(model, drive_s, **traits)
-    if situation.stations[station].depot.rolling:
-        return rolling(model, drive_s, situation.driven_s, **traits)
-    return waiting(model, drive_s, situation.sent_ago_s, **traits)

@@ -8,20 +8,32 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 
-from ideal_dispatch.dispatch.path_pair import overlap
-from ideal_dispatch.dispatch.situation import Assignment, Situation
+from ideal_dispatch.arrays import FloatArray
+from ideal_dispatch.dispatch.candidate import (
+    Outlook,
+    gap_facts,
+    longest_roads,
+    on_path,
+    overlap,
+)
+from ideal_dispatch.dispatch.situation import Assignment, Facts, Situation
 from ideal_dispatch.dispatch.threshold import SecondCost, Threshold
-from ideal_dispatch.dispatch.trace import Facts
 from ideal_dispatch.errors import IdealError, InputError, PolicyError
 from ideal_dispatch.frames import DataFrame, frame
+from ideal_dispatch.gap import OptimisticGap
+from ideal_dispatch.gap.explanation import (
+    RoadComparison,
+    Stress,
+    none_sooner,
+    slow_together,
+    stressed,
+    told,
+)
 from ideal_dispatch.plugins import place_of
 
 if TYPE_CHECKING:
     from ideal_dispatch.dispatch.arrival import Arrival
-    from ideal_dispatch.dispatch.explanation import Explanation
-    from ideal_dispatch.dispatch.scenario_gap import Outlook
-    from ideal_dispatch.dispatch.worth import SoonerUnit, Worth
-    from ideal_dispatch.gap import OptimisticGap
+    from ideal_dispatch.dispatch.candidate import SoonerUnit, Worth
 
 Pair = tuple[Assignment, Assignment | None]
 """The primary, and the second ambulance that is considered where there is one."""
@@ -36,11 +48,10 @@ class Decision:
     ``score_s`` exceeds ``threshold_s``. ``facts`` are plain numbers and texts that a
     policy adds to the log.
 
-    The rest is what was computed, where the policy did: when the primary is expected
-    and by whom (the router's quote, the policy's correction of it, or the model's
-    nominal times), the ``arrivals`` of primary and second, what the second costs where the
-    threshold is a cost, the scenario set of the call, the gap over it, the worth of every second
-    ambulance ``considered``, and a better primary. Logs are made of these by :func:`log_details`.
+    The rest is what was computed, where the policy did: when the primary is expected, the
+    ``arrivals`` of primary and second, what the second costs where the threshold is a cost, the
+    scenario set of the call, the gap over it, the worth of every second ambulance
+    ``considered``, and a better primary.
     """
 
     policy: str
@@ -53,10 +64,9 @@ class Decision:
     _: KW_ONLY
     situation: Situation | None = field(default=None, repr=False, compare=False)
     primary_s: float | None = None
-    primary_by: Literal["router", "policy", "model"] = "router"
     cost: SecondCost | None = field(default=None, repr=False, compare=False)
-    outlook: "Outlook | None" = field(default=None, repr=False, compare=False)
-    gap: "OptimisticGap | None" = field(default=None, repr=False, compare=False)
+    outlook: Outlook | None = field(default=None, repr=False, compare=False)
+    gap: OptimisticGap | None = field(default=None, repr=False, compare=False)
     considered: "tuple[Worth, ...]" = field(default=(), repr=False, compare=False)
     sooner: "SoonerUnit | None" = field(default=None, repr=False, compare=False)
     arrivals: "tuple[Arrival, Arrival | None] | None" = field(
@@ -92,11 +102,6 @@ class Decision:
         return self.second is not None and self.second.station == self.primary.station
 
     @property
-    def same_path(self) -> bool:
-        """Whether both drive the very same edges."""
-        return self.second is not None and self.second.path == self.primary.path
-
-    @property
     def overlap(self) -> float | None:
         """The share of the second's metres that the primary drives too; None without a second."""
         if self.second is None:
@@ -119,14 +124,14 @@ class Decision:
         ``second`` marks the one that the decision is about. It is empty where the
         policy appraises none.
         """
-        stations = self.about.stations
+        about = self.about
         rows = [
             {
-                "depot": stations[one.candidate.assignment.station].depot.name,
+                "depot": about.stations[one.candidate.assignment.station].depot.name,
                 "path_from": one.candidate.source,
                 "drive_s": one.candidate.drive_s,
                 "arrives_s": one.arrivals[1].expected_s,
-                "length_m": float(self.about.network.length_m[one.candidate.path.edges].sum()),
+                "length_m": one.candidate.path.length_m(about.network),
                 "gain_s": one.gain_s,
                 "mean_s": one.mean_s,
                 "spread_s": one.spread_s,
@@ -137,11 +142,119 @@ class Decision:
         ]
         return frame({name: [row[name] for row in rows] for name in rows[0]} if rows else {})
 
+    def log_facts(self) -> Facts:
+        """The ``details`` of the log: what was computed, as plain values, and ``facts`` last."""
+        known: Facts = {}
+        if self.primary_s is not None:
+            known["primary_s"] = round(self.primary_s, 3)
+        if (worth := self.worth) is not None:
+            known |= worth.facts
+        if self.cost is not None and self.cost.hold_s is not None:
+            known |= {"cost": self.cost.lives, "hold_s": round(self.cost.hold_s, 1)}
+        if self.second is not None and (share := self.overlap) is not None:
+            known |= {"overlap": round(share, 4), "same_depot": self.same_depot}
+            known["same_path"] = self.second.path == self.primary.path
+        known |= {} if self.outlook is None else self.outlook.facts
+        known |= {} if self.gap is None else gap_facts(self.gap)
+        return known | dict(self.facts)
+
     def explain(self) -> "Explanation":
         """Why, by road, from what was computed: nothing is searched again."""
-        from ideal_dispatch.dispatch.explanation import explanation_of
+        situation, gap, outlook = self.about, self.gap, self.outlook
+        network, stations, paths = situation.network, situation.stations, [self.primary.path]
+        compared: RoadComparison | None = None
+        times_from: TimesFrom | None = None
+        with situation.trace.step("explanation"):
+            if (second := self.second) is not None:
+                paths.append(second.path)
+                times_from, times_s = _edge_times(situation, outlook)
+                starts = (
+                    stations[self.primary.station].depot, stations[second.station].depot,
+                )  # fmt: skip
+                compared = RoadComparison.of(network, paths[0], paths[1], times_s, starts)
+            if gap is None or outlook is None:
+                return Explanation(compared, times_from)
+            other: OtherWay | None = None
+            if not none_sooner(gap) and gap.secondary not in paths:
+                station = on_path(situation, self.primary.station, gap.secondary, 0).station
+                roads = longest_roads(network, gap.secondary)
+                if second is not None and roads == longest_roads(network, second.path):
+                    roads = longest_roads(network, gap.secondary, apart_from=second.path)
+                other = OtherWay(stations[station].depot.name, tuple(roads))
+            slow = stressed(gap, network, outlook.scenarios, paths)
+            gain_s = None if self.worth is None else self.worth.gain_s
+            return Explanation(compared, times_from, gap, other, slow, gain_s)
 
-        return explanation_of(self)
+
+# --- a decision by road -----------------------------------------------------------------
+
+TimesFrom = Literal["router", "forecast", "free_flow"]
+
+_WHOSE: dict[TimesFrom, str] = {
+    "router": "Seconds by road are in the traffic of now.",
+    "forecast": "Seconds by road are by the forecast.",
+    "free_flow": "Seconds by road are on empty roads.",
+}
+
+
+def _edge_times(situation: Situation, outlook: Outlook | None) -> tuple[TimesFrom, FloatArray]:
+    """Seconds of every edge: the router's, else the forecast's, else at free flow."""
+    if situation.router_times_s is not None:
+        return "router", situation.router_times_s
+    if outlook is not None:
+        return "forecast", outlook.scenarios.nominal_times
+    if situation.forecast is not None:
+        return "forecast", situation.forecast.nominal_times
+    return "free_flow", situation.network.free_flow_times_s
+
+
+@dataclass(frozen=True, slots=True)
+class OtherWay:
+    """The gap's path where the second takes another one: its depot and its longest roads.
+
+    Where these would be the second's own, they are the longest that the second does not drive.
+    """
+
+    depot: str
+    roads: tuple[str, ...]
+
+    def __str__(self) -> str:
+        by = f", by {', '.join(self.roads)}" if self.roads else ""
+        return f"from {self.depot}{by}"
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """The paths of primary and second by road, and what the gap says.
+
+    ``roads`` is None where there is no second. ``times_from`` says whose seconds by
+    road these are; those of a forecast need not add up to the quotes. ``other_way`` is the
+    gap's path, if it is neither the primary's nor the second's and the gap is above zero.
+    ``stressed`` are roads of primary and second in the scenario of the gap. ``gain_s`` is the
+    expected gain, where one was computed.
+    """
+
+    roads: RoadComparison | None
+    times_from: TimesFrom | None = None
+    gap: OptimisticGap | None = None
+    other_way: OtherWay | None = None
+    stressed: tuple[Stress, ...] = ()
+    gain_s: float | None = None
+
+    def __str__(self) -> str:
+        lines = [] if self.gap is None else [told(self.gap)]
+        if self.gap is not None and none_sooner(self.gap) and self.gain_s is not None:
+            lines.append(f"The expected gain of {self.gain_s:.1f} s counts chance beyond that set.")
+        if self.other_way is not None:
+            lines.append(f"The optimistic gap belongs to another way: {self.other_way}.")
+        if self.roads is not None:
+            lines.append(str(self.roads))
+        if self.times_from is not None:
+            lines.append(_WHOSE[self.times_from])
+        return "\n".join([*lines, *slow_together(self.stressed)])
+
+
+# --- policies ---------------------------------------------------------------------------
 
 
 @runtime_checkable
@@ -187,12 +300,12 @@ def _fault(policy: Policy, situation: Situation, made: Any) -> str:
         return f"decide() gives {made!r}; a Decision is needed"
     if made.policy != policy.name:
         return f"it decided in the name of {made.policy}"
-    told = [made.primary] if made.second is None else [made.primary, made.second]
+    going = [made.primary] if made.second is None else [made.primary, made.second]
     sent = situation.sent
-    if sent is not None and told.pop(0) != sent:
+    if sent is not None and going.pop(0) != sent:
         depot = situation.stations[sent.station].depot
         return f"its primary is not the ambulance sent from {depot}"
-    for one in told:
+    for one in going:
         if not isinstance(one, Assignment):
             return f"it sends {one!r}; an Assignment is needed"
         if one.station not in situation.available:
@@ -201,7 +314,7 @@ def _fault(policy: Policy, situation: Situation, made: Any) -> str:
         if (one.path.origin, one.path.destination) != (depot.node, situation.incident.node):
             return f"its {one.path} does not lead from {depot} to the incident"
     station = situation.stations[made.primary.station]
-    if len(told) > 1 and told[0].station == told[1].station and station.units < 2:
+    if len(going) > 1 and going[0].station == going[1].station and station.units < 2:
         return f"it sends two ambulances from {station.depot}, where {station.units} is free"
     return ""
 
@@ -217,12 +330,13 @@ def by_score(
     unit: str = " s",
     primary_s: float | None = None,
     worth: "Worth | None" = None,
+    **computed: Any,
 ) -> Decision:
     """The decision by a score and a threshold, with its reason in words.
 
     ``what`` names the score in the reason, ``unit`` stands after it. ``primary_s``
     is when the primary is expected, by the router where not given. ``worth`` is of the
-    second, where it was computed.
+    second, where it was ``computed``, as are other fields of the decision.
     """
     primary, second = pair
     if primary_s is None:
@@ -240,73 +354,12 @@ def by_score(
         reason = f"{first} alone: there is no other unit on another road"
     else:
         other = situation.stations[second.station].depot.name
-        who = f"{first}, and a second from {other}" if score_s > limit_s else f"{first} alone"
-        side = "above" if score_s > limit_s else "not above"
+        goes = score_s > limit_s
+        who = f"{first}, and a second from {other}" if goes else f"{first} alone"
+        side = "above" if goes else "not above"
         why = f"{what} {score_s:.4g}{unit}, {side} the threshold of {limit_s:.4g}{unit}"
         reason = f"{who}: {'a second always goes' if limit_s == -math.inf else why}"
     return Decision(
         policy, primary, second, score_s, limit_s, reason,
-        situation=situation, primary_s=primary_s, cost=cost,
+        situation=situation, primary_s=primary_s, cost=cost, **computed,
     )  # fmt: skip
-
-
-# --- what logs and JSON keep of a decision: plain values --------------------------------
-
-
-def log_details(decision: "Decision") -> Facts:
-    """The ``details`` of a decision, with the policy's own facts last.
-
-    The order of keys differs by policy as it always did: logs stay the same bytes.
-    """
-    outlook = {} if decision.outlook is None else outlook_facts(decision.outlook)
-    gap = {} if decision.gap is None else gap_facts(decision.gap)
-    pair: Facts = {}
-    if (overlap := decision.overlap) is not None:
-        pair = {"overlap": round(overlap, 4), "same_depot": decision.same_depot}
-        pair["same_path"] = decision.same_path
-    if decision.primary_s is None or decision.primary_by == "router":
-        known = {**pair, **gap, **outlook}
-    elif decision.primary_by == "model":
-        known = {"nominal_primary_s": round(decision.primary_s, 3), **outlook, **gap, **pair}
-    else:
-        known = {"primary_s": round(decision.primary_s, 3)}
-        if (worth := decision.worth) is not None:
-            known |= worth_facts(worth)
-            known["expected_survival_gain"] = round(worth.survival_gain, 6)
-            known["survival_curve"] = worth.curve.name
-        if decision.cost is not None and decision.cost.hold_s is not None:
-            known |= {"cost": decision.cost.lives, "hold_s": round(decision.cost.hold_s, 1)}
-        known |= {**pair, **outlook, **gap}
-    return known | dict(decision.facts)
-
-
-def worth_facts(worth: "Worth") -> Facts:
-    """What a second is worth, as plain values."""
-    return {
-        "second": worth.candidate.source,
-        "second_s": round(worth.candidate.drive_s, 3),
-        "expected_gain_s": round(worth.gain_s, 3),
-        "spread_s": round(worth.spread_s, 3),
-        "times_from": worth.times_from,
-        "spread_from": worth.spread_from,
-        "mean_s": round(worth.mean_s, 3),
-    }
-
-
-def outlook_facts(outlook: "Outlook") -> Facts:
-    """The scenario set, and what is unusual about its forecast."""
-    facts: Facts = {"centre": outlook.centre, "radius": round(outlook.scenarios.radius, 6)}
-    if outlook.forecast.unusual:
-        facts["unusual"] = "; ".join(outlook.forecast.unusual)
-    if outlook.forecast.transferred:
-        facts["transferred"] = True
-    return facts
-
-
-def gap_facts(gap: "OptimisticGap") -> Facts:
-    """The interval of the gap; an upper end of null was not found."""
-    return {
-        "gap_lower_s": round(gap.lower_s, 3),
-        "gap_upper_s": round(gap.upper_s, 3) if math.isfinite(gap.upper_s) else None,
-        "gap_status": gap.status,
-    }

@@ -1,14 +1,21 @@
-"""Policies from the tables of an experiment file: ours, and those that others add."""
+"""Policies from tables of keys, as files of experiments and settings have them."""
 
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from inspect import signature
 from numbers import Real
 from typing import Any, Literal
 
-from ideal_dispatch.dispatch import baselines, ideal, paper_ideal
 from ideal_dispatch.dispatch.decision import Policy
+from ideal_dispatch.dispatch.policies import (
+    Ideal,
+    IntervalPolicy,
+    PaperIdeal,
+    RandomTrigger,
+    RegionPolicy,
+    RouterDual,
+    RouterPolicy,
+)
 from ideal_dispatch.dispatch.survival import USUAL_CURVE, survival_curve
 from ideal_dispatch.dispatch.threshold import (
     ALWAYS,
@@ -38,6 +45,20 @@ USUAL: Form = ("practical", "calibrated")
 PRICED = "priced"
 """The word for the threshold of the fleet."""
 
+KINDS: Mapping[str, type[Any]] = {
+    "region": RegionPolicy,
+    "router": RouterPolicy,
+    "router-dual": RouterDual,
+    "interval": IntervalPolicy,
+    "paper": PaperIdeal,
+    "ideal": Ideal,
+    "random": RandomTrigger,
+}
+"""Our policies by the ``kind`` of their table, which is the default of their ``name``."""
+
+ROLES = tuple(policy.role for policy in KINDS.values())
+"""What the ``role`` of a policy may be; one without a role is shown like our own."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FittedParts:
@@ -66,32 +87,62 @@ class NeededParts:
         return bool(self.models or self.responses or self.learned)
 
 
-_PARTS = {
-    "model": "a trained model",
-    "responses": "response times fitted on trips or on a unit log",
-}
-"""The parts of :class:`FittedParts` that a policy gets by naming them, and what they are."""
+def policies_from(tables: Mapping[str, Any], parts: FittedParts) -> tuple[Policy, ...]:
+    """The policies of ``[policies.NAME]`` tables, in their order.
 
-_WORDS = {
-    "practical": "network trained in our practical mode",
-    "paper": "network trained by Algorithm 1",
-}
-_RADIUS_WORDS = {
-    "calibrated": "radius by the quantile loss, conformally scaled",
-    "paper": "radius by the mean absolute loss",
-}
+    A table has a ``kind`` (see :func:`policy_class`), a ``threshold`` and the
+    other arguments of that policy; a ``time_limit_s`` of "none" leaves the search
+    its time. What was fitted comes from ``parts``, where the policy has an argument
+    of that name (``model``, ``responses``) or ``learns`` it. ``trained`` and ``radius``
+    choose the form of the model. Where ``parts`` has a single model and the
+    table does not choose, it is that one.
+    """
+    return tuple(table.policy(parts) for table in _read(tables))
 
 
-KINDS: Mapping[str, type[Any]] = {
-    signature(cls).parameters["name"].default: cls
-    for module in (baselines, paper_ideal, ideal)
-    for cls in vars(module).values()
-    if isinstance(cls, type) and cls.__module__ == module.__name__ and hasattr(cls, "decide")
-}
-"""Our policies by the ``kind`` of their table, which is the default of their ``name``."""
+def check_policies(tables: Mapping[str, Any], *, fleet: bool = False) -> None:
+    """Refuse tables that :func:`policies_from` would refuse once all is fitted.
 
-ROLES = tuple(dict.fromkeys(policy.role for policy in KINDS.values()))
-"""What the ``role`` of a policy may be; one without a role is shown like our own."""
+    ``fleet`` says that there will be a priced threshold. Policies of others that take a fitted
+    part are not made before there is one.
+    """
+    any_part: Any = object()
+    forms: Any = {(t, r): any_part for t in ("practical", "paper") for r in ("calibrated", "paper")}
+    for table in _read(tables):
+        if table.made_by in KINDS.values() or not table.fitted:
+            table.policy(FittedParts(any_part, models=forms, priced=ALWAYS if fleet else None))
+
+
+def needed_parts(tables: Mapping[str, Any]) -> NeededParts:
+    """The parts that :func:`policies_from` will look for."""
+    found = _read(tables)
+    return NeededParts(
+        frozenset(one.form for one in found if "model" in one.needs),
+        any("responses" in one.needs for one in found),
+        tuple(dict.fromkeys(part for one in found for part in one.learns.values())),
+    )
+
+
+def advising_policy(table: Mapping[str, Any], parts: FittedParts, where: str) -> Policy:
+    """The policy of one table, for calls that come in: its name is its kind.
+
+    By default it has the fleet's priced threshold where ``parts`` has one, else the usual
+    clinical one. A policy of others keeps the default of its own threshold. ``where`` is how
+    complaints name the table.
+    """
+    kind, usual = table.get("kind"), dict[str, Any]()
+    made_by = policy_class(kind, f"{where}.kind")
+    needs = parameters(made_by)
+    if "threshold" in needs and (needs["threshold"] or made_by in KINDS.values()):
+        usual["threshold"] = {"cost": USUAL_COST} if parts.priced is None else PRICED
+    return _Table.read(str(kind), usual | dict(table), where).policy(parts)
+
+
+def policy_class(kind: Any, where: str = "kind") -> Callable[..., Any]:
+    """The policy of a kind: one of :data:`KINDS`, a registered name, or ``"module:Name"``."""
+    if isinstance(kind, str) and kind in KINDS:
+        return KINDS[kind]
+    return find_plugin(POLICIES, kind, KINDS, where)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,69 +163,10 @@ class _Clinical:
         return ClinicalThreshold(curve, CapacityCost(self.cost, self.full_units, self.steepness))
 
 
-def policies_from(tables: Mapping[str, Any], parts: FittedParts) -> tuple[Policy, ...]:
-    """The policies of ``[policies.NAME]`` tables, in their order.
-
-    A table has a ``kind`` (see :func:`policy_class`), a ``threshold`` and the
-    other arguments of that policy; a ``time_limit_s`` of "none" leaves the search
-    its time. What was fitted comes from ``parts``, where the policy has an argument
-    of that name (``model``, ``responses``) or ``learns`` it. ``trained`` and ``radius``
-    choose the form of the model. Where ``parts`` has a single model and the
-    table does not choose, it is that one as it is.
-    """
-    return tuple(table.policy(parts) for table in _read(tables))
-
-
-def check_policies(tables: Mapping[str, Any], *, fleet: bool = False) -> None:
-    """Refuse tables that :func:`policies_from` would refuse once all is fitted.
-
-    ``fleet`` says that there will be a priced threshold. Policies of others that take a fitted
-    part are not made before there is one.
-    """
-    any_part: Any = object()
-    forms: Any = {(trained, radius): any_part for trained in _WORDS for radius in _RADIUS_WORDS}
-    for table in _read(tables):
-        if table.made_by in KINDS.values() or not table.fitted:
-            table.policy(FittedParts(any_part, models=forms, priced=ALWAYS if fleet else None))
-
-
-def needed_parts(tables: Mapping[str, Any]) -> NeededParts:
-    """The parts that :func:`policies_from` will look for."""
-    found = _read(tables)
-    return NeededParts(
-        frozenset(one.form for one in found if "model" in one.needs),
-        any("responses" in one.needs for one in found),
-        tuple(dict.fromkeys(part for one in found for part in one.learns.values())),
-    )
-
-
-def advising_policy(table: Mapping[str, Any], parts: FittedParts, where: str) -> Policy:
-    """The policy of one table, for calls that come in: its name is its kind.
-
-    Unless the table says otherwise it has the fleet's priced threshold where ``parts`` has
-    one, else the usual clinical one.
-    A policy of others keeps the default of its own threshold. ``where`` is how complaints
-    name the table.
-    """
-    kind, usual = table.get("kind"), dict[str, Any]()
-    made_by = policy_class(kind, f"{where}.kind")
-    needs = parameters(made_by)
-    if "threshold" in needs and (needs["threshold"] or made_by in KINDS.values()):
-        usual["threshold"] = {"cost": USUAL_COST} if parts.priced is None else PRICED
-    return _Table.read(str(kind), usual | dict(table), where).policy(parts)
-
-
-def policy_class(kind: Any, where: str = "kind") -> Callable[..., Any]:
-    """The policy of a kind: one of :data:`KINDS`, a registered name, or ``"module:Name"``."""
-    if isinstance(kind, str) and kind in KINDS:
-        return KINDS[kind]
-    return find_plugin(POLICIES, kind, KINDS, where)
-
-
 def threshold_from(
     value: Any, where: str = "threshold", priced: Threshold | None = None
 ) -> Threshold:
-    """A threshold: as it is, seconds, "always", "priced", or a table with cost and curve."""
+    """A threshold: a rule, seconds, "always", "priced", or a table with cost and curve."""
     if callable(getattr(value, "seconds", None)):
         rule: Threshold = value
         return rule
@@ -182,8 +174,8 @@ def threshold_from(
         try:
             return built(_Clinical, value, where).threshold()
         except InputError as error:
-            told = str(error)
-            raise InputError(told if where in told else f"{where}: {told}") from None
+            said = str(error)
+            raise InputError(said if where in said else f"{where}: {said}") from None
     if value == "always":
         return ALWAYS
     if value == PRICED:
@@ -199,16 +191,16 @@ def threshold_from(
     return ConstantThreshold(float(value))
 
 
+def _read(tables: Mapping[str, Any]) -> list["_Table"]:
+    return [_Table.read(name, table, f"policies.{name}") for name, table in tables.items()]
+
+
 @dataclass(frozen=True, slots=True)
 class _Choice:
     """Keys of the table of a policy that takes a model: they choose its form."""
 
     trained: Trained
     radius: Radius
-
-
-def _read(tables: Mapping[str, Any]) -> list["_Table"]:
-    return [_Table.read(name, table, f"policies.{name}") for name, table in tables.items()]
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,8 +239,7 @@ class _Table:
                 f"[{where}] learns {learns!r}: the arguments that are learned, each with a class "
                 "that has fit, save and load, are needed; see docs/plugins.md"
             )
-        # an argument of the class is never one of our keys
-        asked = {
+        asked = {  # an argument of the class is never one of our keys
             key: keys.pop(key)
             for key in ("trained", "radius")
             if key in keys and "model" in needs and key not in needs
@@ -261,19 +252,33 @@ class _Table:
     @property
     def fitted(self) -> set[str]:
         """The arguments that get a fitted part."""
-        return (_PARTS.keys() & self.needs.keys()) | self.learns.keys()
+        return ({"model", "responses"} & self.needs.keys()) | self.learns.keys()
 
     def policy(self, parts: FittedParts) -> Policy:
         """The policy with its parts."""
-        keys, given = dict(self.keys), {"name": self.name, **self._parts(parts)}
+        alone = not self.own_form and not parts.models
+        usual = alone or self.form == USUAL
+        given: dict[str, Any] = {
+            "name": self.name,
+            "model": parts.model if usual else parts.models.get(self.form),
+            "responses": parts.responses,
+            **{name: parts.learned.get(part) for name, part in self.learns.items()},
+        }
         for part in self.fitted:
             if given[part] is None and self.needs.get(part):
-                what = _PARTS.get(part, f"the {part} that a replay fits")
+                what = "a trained model" if part == "model" else f"the {part} that a replay fits"
                 raise InputError(f"[{self.where}] {self.kind} needs {what}; none was given")
+        if hasattr(self.made_by, "model_form"):
+            trained, radius = self.form
+            mode = "in our practical mode" if trained == "practical" else "by Algorithm 1"
+            loss = "quantile loss, conformally scaled"
+            loss = loss if radius == "calibrated" else "mean absolute loss"
+            words = f"network trained {mode}, radius by the {loss}"
+            given["form"] = "the model that was given" if alone else words
+        keys = dict(self.keys)
         if "threshold" in self.needs and "threshold" in keys:
-            given["threshold"] = threshold_from(
-                keys.pop("threshold"), f"{self.where}.threshold", parts.priced
-            )
+            asked, where = keys.pop("threshold"), f"{self.where}.threshold"
+            given["threshold"] = threshold_from(asked, where, parts.priced)
         if "time_limit_s" in self.needs and keys.get("time_limit_s") == "none":
             del keys["time_limit_s"]
             given["time_limit_s"] = None
@@ -283,16 +288,3 @@ class _Table:
                 f"[{self.where}] {self.kind} is no policy: it needs a name and decide()"
             )
         return made
-
-    def _parts(self, parts: FittedParts) -> dict[str, Any]:
-        """What the class names of the fitted parts."""
-        form, alone = self.form, not self.own_form and not parts.models
-        found = {
-            "model": parts.model if alone or form == USUAL else parts.models.get(form),
-            "responses": parts.responses,
-            **{name: parts.learned.get(part) for name, part in self.learns.items()},
-        }
-        if hasattr(self.made_by, "model_form"):
-            words = f"{_WORDS[form[0]]}, {_RADIUS_WORDS[form[1]]}"
-            found["form"] = "the model that was given" if alone else words
-        return found

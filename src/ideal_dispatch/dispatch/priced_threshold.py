@@ -15,9 +15,9 @@ from ideal_dispatch.errors import InputError
 from ideal_dispatch.network.geodesy import unit_vectors
 
 if TYPE_CHECKING:
+    from ideal_dispatch.dispatch.candidate import Worth
     from ideal_dispatch.dispatch.decision import Pair
     from ideal_dispatch.dispatch.situation import Situation
-    from ideal_dispatch.dispatch.worth import Worth
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -1,23 +1,77 @@
 """What a dispatcher knows when a call comes in, and nothing of what the streets will do."""
 
 import math
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from ideal_dispatch.arrays import FloatArray, non_negative
 from ideal_dispatch.context import WEATHER_VARIABLES, Context
 from ideal_dispatch.context.context import require_zone
-from ideal_dispatch.dispatch.answer import Reason, fallbacks
-from ideal_dispatch.dispatch.trace import UNTRACED, Facts, Trace
+from ideal_dispatch.dispatch.answer import NO_LIVE_TRAFFIC, Reason, fallbacks
+from ideal_dispatch.dispatch.arrival import Arrival, UnitTraits, rolling, waiting
 from ideal_dispatch.errors import InputError, NoRouteError, UnreachableError
+from ideal_dispatch.forecast.response_time import ResponseModel
 from ideal_dispatch.network import Depot, Path, RoadNetwork
 from ideal_dispatch.traffic.source import RouteQuote, TrafficSource
 
 if TYPE_CHECKING:
-    from ideal_dispatch.forecast import Forecast
+    from ideal_dispatch.forecast import Forecast, Model
+
+
+Facts = dict[str, Any]
+"""What a step states, by names that end in their unit: plain numbers and texts."""
+
+
+@dataclass(slots=True, eq=False)
+class Step:
+    """A step with its facts, its seconds of wall time, and the steps inside it."""
+
+    name: str
+    facts: Facts = field(default_factory=dict)
+    seconds: float = 0.0
+    steps: list["Step"] = field(default_factory=list)
+
+    def as_dict(self) -> dict[str, Any]:
+        """All of it in plain values."""
+        inside = {"steps": [step.as_dict() for step in self.steps]} if self.steps else {}
+        return {"step": self.name, "seconds": round(self.seconds, 6), **self.facts, **inside}
+
+
+class Trace:
+    """The steps of one decision in the order in which they began; for one thread.
+
+    It goes along with the :class:`Situation`. Without ``kept`` nothing is recorded.
+    """
+
+    def __init__(self, kept: bool = True) -> None:
+        self.steps: list[Step] = []
+        self._inside = [self.steps]
+        self._kept = kept
+
+    @contextmanager
+    def step(self, name: str) -> Iterator[Facts]:
+        """A step that lasts as long as the ``with`` block, which fills in its facts."""
+        step = Step(name)
+        if not self._kept:
+            yield step.facts
+            return
+        self._inside[-1].append(step)
+        self._inside.append(step.steps)
+        start = time.perf_counter()
+        try:
+            yield step.facts
+        finally:
+            step.seconds = time.perf_counter() - start
+            self._inside.pop()
+
+
+UNTRACED = Trace(kept=False)
+"""Records nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +164,7 @@ class Situation:
     elsewhere: Mapping[str, int] = field(default_factory=dict)
     driven_s: float = 0.0
     sent_unit: str = ""
+    responses: ResponseModel | None = None
 
     def __post_init__(self) -> None:
         where, node = f"incident {self.incident.name}", self.incident.node
@@ -191,6 +246,36 @@ class Situation:
             scale = (quote.duration_s - ahead_s) / usual_s
         return ahead_s + scale * path.time_s(times)
 
+    def traits(self, station: int) -> UnitTraits:
+        """What a model of response times is asked about the units of a station."""
+        depot = self.stations[station].depot
+        return UnitTraits(
+            station=depot.home or depot.name, hour=self.context.at.hour, kind=depot.kind,
+            on_road=depot.on_road, quoted=self.forecast is None,
+        )  # fmt: skip
+
+    def arrival(
+        self,
+        station: int,
+        drive_s: float | None = None,
+        responses: ResponseModel | None = None,
+        *,
+        first: bool = False,
+    ) -> Arrival:
+        """When a unit of a station is at the address: by its quote, or by another ``drive_s``.
+
+        ``first`` means the primary: if it was sent already, time has passed for it.
+        ``responses`` replace those of the situation.
+        """
+        model = responses or self.responses or ResponseModel.published()
+        seconds = self.quote(station).duration_s if drive_s is None else drive_s
+        traits = self.traits(station)
+        if not first or self.sent is None:
+            return waiting(model, seconds, **traits)
+        if self.stations[station].depot.rolling:
+            return rolling(model, seconds, self.driven_s, **traits)
+        return waiting(model, seconds, self.sent_ago_s, **traits)
+
     @property
     def fastest(self) -> int:
         """The available station with the shortest quoted time; the first of equals."""
@@ -264,6 +349,7 @@ def observe(
     *,
     alternatives: bool = True,
     trace: Trace = UNTRACED,
+    responses: ResponseModel | None = None,
 ) -> Situation:
     """Ask the router for every depot that has a free unit, or whose unit was sent.
 
@@ -272,17 +358,21 @@ def observe(
     """
     sent = ready.sent
     stations: list[Station] = []
-    with trace.step("the call", lambda: _call_facts(incident, context)):
-        pass
+    with trace.step("the call") as facts:
+        weather = zip(WEATHER_VARIABLES, context.weather, strict=True)
+        facts |= {"node": incident.node, "at": context.at.isoformat(timespec="seconds")}
+        facts |= {"holiday": context.holiday}
+        facts |= {name: value.value for name, value in weather if value.known}
     free = zip(ready.depots, ready.units or (), ready.ids or (), strict=True)
     for number, (depot, count, ids) in enumerate(free):
-        with trace.step(f"quotes from {depot.name}", lambda: _station_facts(stations[-1])):
+        with trace.step(f"quotes from {depot.name}") as facts:
             quote = None
             if number in ready.asked:
                 with suppress(UnreachableError):  # this depot cannot serve the call
                     quote = source.quote(depot.node, incident.node, incident.at)
             station = Station(depot, count, quote, ids=tuple(ids))
             stations.append(_with_alternative(source, station) if alternatives else station)
+            facts |= _station_facts(stations[-1])
     if not alternatives and sum(station.quote is not None for station in stations) == 1:
         stations = [_with_alternative(source, station) for station in stations]
     with trace.step("edge times of the router") as facts:
@@ -305,6 +395,7 @@ def observe(
     return Situation(
         network, incident, context, tuple(stations), ready.region, times, sent, trace, forecast,
         ready.sent_ago_s, fallbacks(stations), ready.elsewhere, ready.driven_s, ready.sent_unit,
+        responses,
     )  # fmt: skip
 
 
@@ -338,23 +429,53 @@ def _from_the_road(station: Station, times_s: FloatArray) -> Station:
     return replace(station, ahead_s=ahead_s, **later)
 
 
-def _call_facts(incident: Incident, context: Context) -> Facts:
-    at = context.at.isoformat(timespec="seconds")
-    weather = zip(WEATHER_VARIABLES, context.weather, strict=True)
-    known = {name: value.value for name, value in weather if value.known}
-    return {"node": incident.node, "at": at, "holiday": context.holiday} | known
-
-
 def _station_facts(station: Station) -> Facts:
-    """What the router said."""
+    """What the router answered."""
     facts: Facts = {"units": station.units}
-    if station.quote is not None:
-        names = ("duration_s", "optimistic_s", "pessimistic_s")
-        seconds = {name: round(float(getattr(station.quote, name)), 3) for name in names}
-        facts |= {name: value for name, value in seconds.items() if not math.isnan(value)}
-        facts["segments"] = len(station.quote.path)
-        if station.quote.fell_back:
-            facts["fell_back"] = station.quote.fell_back
+    if (quote := station.quote) is not None:
+        for name in ("duration_s", "optimistic_s", "pessimistic_s"):
+            if not math.isnan(seconds := getattr(quote, name)):
+                facts[name] = round(float(seconds), 3)
+        facts["segments"] = len(quote.path)
+        if quote.fell_back:
+            facts["fell_back"] = quote.fell_back
     if station.alternative is not None:
         facts["alternative_s"] = round(station.alternative.duration_s, 3)
     return facts
+
+
+@dataclass(frozen=True, eq=False)
+class ForecastRouter:
+    """A model in a router's place: quotes by its nominal times of one context.
+
+    Every quote says that it fell back, and has no range.
+    """
+
+    model: "Model"
+    network: RoadNetwork
+    context: Context
+
+    @cached_property
+    def forecast(self) -> "Forecast":
+        """What all quotes are made from."""
+        return self.model.forecast(self.context, self.network)
+
+    @cached_property
+    def _times_s(self) -> FloatArray:
+        return self.forecast.nominal_times
+
+    def quote(self, origin: int, destination: int, at: datetime) -> RouteQuote:
+        """The fastest path of the forecast."""
+        require_zone(at)
+        times = self._times_s
+        path = self.network.shortest_path(times, origin, destination)
+        return RouteQuote(
+            path=path,
+            duration_s=path.time_s(times),
+            next_segment_s=float(times[path.edges[0]]) if len(path) else 0.0,
+            optimistic_s=math.nan,
+            pessimistic_s=math.nan,
+            asked_at=at,
+            data_age_s=math.nan,
+            fell_back=NO_LIVE_TRAFFIC[1],
+        )

@@ -9,9 +9,9 @@ from ideal_dispatch.dispatch.survival import SurvivalCurve
 from ideal_dispatch.errors import InputError
 
 if TYPE_CHECKING:
+    from ideal_dispatch.dispatch.candidate import Worth
     from ideal_dispatch.dispatch.decision import Pair
     from ideal_dispatch.dispatch.situation import Situation
-    from ideal_dispatch.dispatch.worth import Worth
 
 USUAL_COST = 0.001
 """What a second ambulance must bring unless told otherwise: one life in a thousand calls.

@@ -17,6 +17,7 @@ over who surprises.
 
 import math
 import os
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache
@@ -386,13 +387,25 @@ class ResponseModel:
         _FILE.write(path, asdict(self))
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> "ResponseModel":
-        """Read a model, or say in one line why the file holds none."""
+    def load(cls, path: str | os.PathLike[str], drives: str = "") -> "ResponseModel":
+        """Read a model, or say in one line why the file holds none.
+
+        A file that was fitted on other drives than ``drives``, the checksum of the model that is
+        used, is warned about.
+        """
         with _FILE.reading(path) as content:
             stored: dict[str, Any] = {name: content[name] for name in cls.__slots__}
             for name in ("turnout", "unplaced"):
                 stored[name] = None if stored[name] is None else Effects(**stored[name])
-            return cls(**stored)
+            found = cls(**stored)
+        if drives and found.drive not in ("", drives):
+            warnings.warn(
+                f"{os.fspath(path)}: fitted on drives by {found.drive}, not by this model "
+                f"({drives}): its forecasts are not scaled as they should be; fit response times "
+                "with `ideal races --model`",
+                stacklevel=2,
+            )
+        return found
 
 
 def _lift(spread: float) -> float:

@@ -24,11 +24,11 @@ import numpy as np
 from ideal_dispatch.context.weather import utc_now
 from ideal_dispatch.dispatch.policy_tables import FittedParts
 from ideal_dispatch.dispatch.situation import Incident
-from ideal_dispatch.dispatch.worth import load_responses
 from ideal_dispatch.errors import IdealError, InputError, PluginError
 from ideal_dispatch.experiment.engine import locked
 from ideal_dispatch.files import write_file
 from ideal_dispatch.forecast import Model
+from ideal_dispatch.forecast.response_time import ResponseModel
 from ideal_dispatch.network import RoadNetwork
 from ideal_dispatch.outside_service import BudgetError, KeptBudget
 from ideal_dispatch.replay.drive import Drive, World, driving
@@ -149,9 +149,13 @@ def _parts(experiment: Experiment, network: RoadNetwork) -> FittedParts:
     model = Model.load(folder / live.model) if live.model else None
     if model is not None:
         model.check(network)
+    times = None
+    if live.responses:
+        drives = "" if model is None else model.checksum
+        times = ResponseModel.load(folder / live.responses, drives)
     return FittedParts(
         model,
-        load_responses(folder / live.responses, model) if live.responses else None,
+        times,
     )
 
 

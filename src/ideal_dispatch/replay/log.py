@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ideal_dispatch.dispatch.decision import Decision, log_details
+from ideal_dispatch.dispatch.decision import Decision
 from ideal_dispatch.dispatch.situation import Assignment, Situation
 from ideal_dispatch.errors import FileFormatError
 from ideal_dispatch.files import check_source
@@ -153,7 +153,7 @@ def _decision(decision: Decision) -> dict[str, Any]:
         "score_s": round(float(decision.score_s), 6),  # finer than times: it is a rank
         "threshold_s": plain(round(float(decision.threshold_s), 6)),
         "reason": decision.reason,
-        "details": plain(log_details(decision)),
+        "details": plain(decision.log_facts()),
     }
 
 

@@ -10,8 +10,8 @@ from typing import Any, get_args
 import numpy as np
 
 from ideal_dispatch.arrays import FloatArray
+from ideal_dispatch.dispatch.candidate import Centre, recentred
 from ideal_dispatch.dispatch.decision import Policy
-from ideal_dispatch.dispatch.scenario_gap import Centre, recentred
 from ideal_dispatch.dispatch.situation import TellsEdgeTimes
 from ideal_dispatch.errors import FileFormatError
 from ideal_dispatch.files import write_csv

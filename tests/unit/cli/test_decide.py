@@ -14,7 +14,7 @@ from ideal_dispatch.cities import harbour_city
 from ideal_dispatch.cli import decide as command
 from ideal_dispatch.cli.help import described
 from ideal_dispatch.dispatch import Answer, Decision, Situation
-from ideal_dispatch.dispatch.ideal import Ideal
+from ideal_dispatch.dispatch.policies import Ideal
 from ideal_dispatch.dispatch.policy_tables import threshold_from
 from ideal_dispatch.errors import FileFormatError, IdealError, InputError, PolicyError
 from ideal_dispatch.forecast.response_time import Effects, ResponseModel

@@ -11,7 +11,7 @@ import pytest
 from ideal_dispatch import Calendar, RoadNetwork
 from ideal_dispatch.cli import report as command
 from ideal_dispatch.cli.help import described
-from ideal_dispatch.dispatch.baselines import (
+from ideal_dispatch.dispatch.policies import (
     IntervalPolicy,
     RandomTrigger,
     RegionPolicy,

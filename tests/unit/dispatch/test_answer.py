@@ -19,8 +19,7 @@ from ideal_dispatch.dispatch import (
     observe,
 )
 from ideal_dispatch.dispatch.answer import EdgeLines, chance_words
-from ideal_dispatch.dispatch.baselines import RouterDual, RouterPolicy
-from ideal_dispatch.dispatch.decision import log_details
+from ideal_dispatch.dispatch.policies import RouterDual, RouterPolicy
 from ideal_dispatch.dispatch.policy_tables import KINDS, FittedParts, advising_policy
 from ideal_dispatch.dispatch.threshold import ALWAYS, ConstantThreshold
 from ideal_dispatch.errors import InputError
@@ -86,7 +85,7 @@ def test_a_policy_of_ones_own_is_explained_and_logged(grid: RoadNetwork) -> None
     made = decide(call, policy=Nearest())
     assert made.situation is call
     assert "The two ways share" in str(made.explain())
-    assert list(log_details(made)) == ["overlap", "same_depot", "same_path", "metres"]
+    assert list(made.log_facts()) == ["overlap", "same_depot", "same_path", "metres"]
     assert (made.worth, made.gap, made.sooner) == (None, None, None)
     answer = Answer.of(made, ConstantThreshold(60.0), (), PUBLISHED)
     assert answer.advice == "send_second"

@@ -9,9 +9,8 @@ import numpy as np
 from ideal_dispatch import RoadNetwork
 from ideal_dispatch.dispatch import Readiness, observe
 from ideal_dispatch.dispatch.answer import SEVERITY, STANDING, Reason, bounded, doubts, remarks
-from ideal_dispatch.dispatch.baselines import RouterDual, RouterPolicy
-from ideal_dispatch.dispatch.forecast_router import ForecastRouter
-from ideal_dispatch.dispatch.ideal import Ideal
+from ideal_dispatch.dispatch.policies import Ideal, RouterDual, RouterPolicy
+from ideal_dispatch.dispatch.situation import ForecastRouter
 from tests.conftest import ROOT
 from tests.unit.dispatch.worlds import TIMES, bounded_model, depots, random_model, situation
 

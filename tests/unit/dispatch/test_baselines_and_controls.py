@@ -8,16 +8,15 @@ import pytest
 
 from ideal_dispatch import RoadNetwork, optimistic_gap
 from ideal_dispatch.dispatch import Policy, Situation
-from ideal_dispatch.dispatch.baselines import (
+from ideal_dispatch.dispatch.candidate import outlook_of
+from ideal_dispatch.dispatch.policies import (
+    Ideal,
     IntervalPolicy,
     RandomTrigger,
     RegionPolicy,
     RouterDual,
     RouterPolicy,
 )
-from ideal_dispatch.dispatch.decision import log_details
-from ideal_dispatch.dispatch.ideal import Ideal
-from ideal_dispatch.dispatch.scenario_gap import outlook_of
 from ideal_dispatch.dispatch.threshold import ConstantThreshold
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.network.time_bounds import TimeBounds
@@ -100,7 +99,7 @@ def test_the_difference_of_quotes(three: Situation) -> None:
     decided = QuoteDifference(threshold=ConstantThreshold(-60.0)).decide(three, rng())
     assert decided.score_s == -(299.0 - 250.0)
     assert decided.send_second
-    logged = dict(zip(ROUTER_FEATURES, log_details(decided)["router_features"], strict=True))
+    logged = dict(zip(ROUTER_FEATURES, decided.log_facts()["router_features"], strict=True))
     assert logged["difference_s"] == 49.0
     assert (logged["first_below_s"], logged["first_above_s"]) == (10.0, 40.0)
     assert (logged["second_below_s"], logged["second_above_s"]) == (9.0, 201.0)
@@ -145,8 +144,8 @@ def test_our_gap_may_trigger_the_other_depots_route(grid: RoadNetwork) -> None:
     free = [call.stations[n].depot for n in call.second_stations(decided.primary.station)]
     gap = optimistic_gap(grid, scenarios, free, 65, decided.primary.path)
     assert decided.score_s == gap.lower_s
-    assert log_details(decided)["gap_status"] == "exact"
-    assert log_details(decided)["centre"] == "router"
+    assert decided.log_facts()["gap_status"] == "exact"
+    assert decided.log_facts()["centre"] == "router"
 
 
 def test_who_is_alone_has_no_score(grid: RoadNetwork) -> None:

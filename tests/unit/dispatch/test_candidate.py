@@ -7,13 +7,14 @@ from ideal_dispatch import Depot, Path, RoadNetwork
 from ideal_dispatch.dispatch import Assignment, Decision, Ideal, Readiness, observe
 from ideal_dispatch.dispatch.candidate import (
     ALL_KINDS,
+    candidate,
+    differing,
     follows,
-    quoted,
+    overlap,
     routed,
     second_candidates,
+    unshared_s,
 )
-from ideal_dispatch.dispatch.decision import log_details
-from ideal_dispatch.dispatch.path_pair import differing, overlap, unshared_s
 from ideal_dispatch.network.geodesy import EARTH_RADIUS_M
 from ideal_dispatch.network.time_bounds import TimeBounds
 from tests.unit.dispatch.worlds import NODES, situation, world
@@ -54,11 +55,12 @@ def test_unshared_time_by_hand() -> None:
 
 def test_no_drive_is_faster_than_can_be_driven(grid: RoadNetwork) -> None:
     call = situation(grid)
-    quote, told = call.quote(1), Assignment(1, call.quote(1).path)
-    assert quoted(grid, "router", told, quote).drive_s == quote.duration_s
-    hurried = quoted(grid, "router", told, replace(quote, duration_s=1.0))
+    quote, way = call.quote(1), routed(call, 1)
+    assert candidate(call, "router", way).drive_s == quote.duration_s
+    hurried = replace(call.stations[1], quote=replace(quote, duration_s=1.0))
+    call = replace(call, stations=(call.stations[0], hurried))
     least_s = TimeBounds().on(grid, quote.path).least_s.sum()
-    assert hurried.drive_s == pytest.approx(least_s)
+    assert candidate(call, "router", way).drive_s == pytest.approx(least_s)
     assert least_s > 0.1 * quote.duration_s
 
 
@@ -69,12 +71,11 @@ def test_what_the_log_says_of_a_pair(grid: RoadNetwork) -> None:
         Decision("p", one, second, 0.0, 0.0, "", {"mine": 1}, situation=call)
         for second in (None, one, two)
     )
-    assert log_details(alone) == {"mine": 1}
-    assert log_details(same) == {
+    assert alone.log_facts() == {"mine": 1}
+    assert same.log_facts() == {
         "overlap": 1.0, "same_depot": True, "same_path": True, "mine": 1,
     }  # fmt: skip
     assert not other.same_depot
-    assert not other.same_path
 
 
 def _neighbours(network: RoadNetwork) -> tuple[int, int]:
@@ -98,7 +99,7 @@ def test_no_second_follows_the_first(grid: RoadNetwork, metres: float) -> None:
     starts = [Depot("A", one), Depot("B", two, True), Depot("C", NODES[0])]
     seen = observe(world(grid), grid, call.incident, call.context, Readiness(starts, [1, 1, 1]))
     seen = replace(seen, network=network)
-    routes = [quoted(grid, "", routed(seen, n), seen.quote(n)) for n in seen.available]
+    routes = [candidate(seen, "", routed(seen, n)) for n in seen.available]
     first, other = routes[0].assignment, routes[1].assignment
     assert overlap(grid, first.path, other.path) > 0.5
     assert follows(seen, first, other) == (metres < 150.0)
@@ -136,7 +137,7 @@ def test_the_depots_own_other_route_is_no_second_if_it_is_mostly_the_same(
     """Whatever ``overlap_limit`` says."""
     call = situation(grid, 65, (2, 0))
     quote = call.quote(0)
-    first = quoted(grid, "", routed(call, 0), quote)
+    first = candidate(call, "", routed(call, 0))
     others = [_around(grid, first.assignment)]
     for edge in quote.path.edges:  # around one road alone
         rough = grid.length_m.copy()

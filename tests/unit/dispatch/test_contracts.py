@@ -4,15 +4,15 @@ import pytest
 
 from ideal_dispatch import RoadNetwork
 from ideal_dispatch.dispatch import Policy
-from ideal_dispatch.dispatch.baselines import (
+from ideal_dispatch.dispatch.policies import (
+    Ideal,
     IntervalPolicy,
+    PaperIdeal,
     RandomTrigger,
     RegionPolicy,
     RouterDual,
     RouterPolicy,
 )
-from ideal_dispatch.dispatch.ideal import Ideal
-from ideal_dispatch.dispatch.paper_ideal import PaperIdeal
 from tests.contracts.policy import PolicyContract
 from tests.unit.dispatch.worlds import TIMES, fleet_threshold, random_model
 from workshop.policies import (

@@ -9,11 +9,9 @@ import pytest
 from ideal_dispatch import Calendar, RoadNetwork
 from ideal_dispatch.cities import harbour_city
 from ideal_dispatch.dispatch import Decision, Incident, Readiness, Situation, observe
-from ideal_dispatch.dispatch.baselines import RouterDual
-from ideal_dispatch.dispatch.candidate import routed
-from ideal_dispatch.dispatch.forecast_router import ForecastRouter
-from ideal_dispatch.dispatch.ideal import Ideal
-from ideal_dispatch.dispatch.path_pair import longest_roads, overlap
+from ideal_dispatch.dispatch.candidate import longest_roads, overlap, routed
+from ideal_dispatch.dispatch.policies import Ideal, RouterDual
+from ideal_dispatch.dispatch.situation import ForecastRouter
 from ideal_dispatch.gap.explanation import RoadComparison
 from ideal_dispatch.network.path import roads
 from tests.unit.dispatch.worlds import random_model, situation

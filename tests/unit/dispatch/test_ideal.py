@@ -13,14 +13,10 @@ import pytest
 
 from ideal_dispatch import Model, RoadNetwork, optimistic_gap
 from ideal_dispatch.dispatch import Decision, Situation
-from ideal_dispatch.dispatch.candidate import routed
-from ideal_dispatch.dispatch.decision import log_details
-from ideal_dispatch.dispatch.ideal import Ideal
-from ideal_dispatch.dispatch.path_pair import overlap, together
-from ideal_dispatch.dispatch.scenario_gap import outlook_of, recentred
+from ideal_dispatch.dispatch.candidate import outlook_of, overlap, recentred, routed, together
+from ideal_dispatch.dispatch.policies import Ideal
 from ideal_dispatch.dispatch.survival import CURVES
 from ideal_dispatch.dispatch.threshold import ALWAYS, CapacityCost, ClinicalThreshold
-from ideal_dispatch.dispatch.worth import load_responses
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.forecast.response_time import Effects, ResponseModel, ResponsePair
 from tests.contracts.policy import told
@@ -50,7 +46,7 @@ def test_without_a_log_the_spreads_are_published_ones(grid: RoadNetwork, model: 
     assert (made.worth.times_from, made.worth.spread_from) == ("quotes", "published spreads")
     forecast = model.forecast(call.context, grid)
     own = decided(replace(call, forecast=forecast), seconds=("other-depot",))
-    assert log_details(own)["times_from"] == "forecast"
+    assert own.log_facts()["times_from"] == "forecast"
 
 
 def test_the_gain_is_of_responses_where_a_log_was_fitted(grid: RoadNetwork) -> None:
@@ -99,10 +95,10 @@ def test_response_times_of_other_drives_are_warned_about(
 ) -> None:
     file = tmp_path / "response_times.json"
     replace(TIMES, drive=model.checksum if drive == "its own" else drive).save(file)
-    load_responses(file)
+    ResponseModel.load(file)
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
-        load_responses(file, model)
+        ResponseModel.load(file, model.checksum)
     assert len(told) == warned
     if warned:
         words = rf"times.json: fitted on drives by {drive}, not by this model .*; fit response t"
@@ -178,12 +174,12 @@ def test_the_best_of_all_ways_that_are_different_enough(grid: RoadNetwork, model
     for node, units in product(range(2, grid.num_nodes, 6), ((2, 2), (2,))):
         call = situation(grid, node, units)
         whole = decided(call, model=model, responses=TIMES, seconds=ALL)
-        kinds.add(log_details(whole).get("second"))
+        kinds.add(whole.log_facts().get("second"))
         single = [decided(call, model=model, responses=TIMES, seconds=(kind,))
                   for kind in ALL]  # fmt: skip
         assert whole.score_s == pytest.approx(max(one.score_s for one in single))
         for one in (whole, *single[1:]):
-            if one.second is not None and log_details(one)["second"] != "other depot":
+            if one.second is not None and one.log_facts()["second"] != "other depot":
                 shared = overlap(grid, one.primary.path, one.second.path)
                 assert shared <= 0.5
                 own = set(one.second.path.edges.tolist()) - set(one.primary.path.edges.tolist())
@@ -193,17 +189,17 @@ def test_the_best_of_all_ways_that_are_different_enough(grid: RoadNetwork, model
 
 def test_the_second_comes_from_another_depot_where_one_has_a_unit(grid: RoadNetwork) -> None:
     both = decided(situation(grid, 65, (2, 2)), responses=TIMES)
-    assert log_details(both)["second"] == "other depot"
+    assert both.log_facts()["second"] == "other depot"
     alone = decided(situation(grid, 65, (2,)), responses=TIMES, overlap_limit=1.0)
-    assert log_details(alone)["second"] == "alternative"
+    assert alone.log_facts()["second"] == "alternative"
 
 
 def test_nearly_the_same_road_is_left_to_the_other_depot(grid: RoadNetwork, model: Model) -> None:
     call = situation(grid, 65, (2, 2))
     strict = decided(call, model=model, responses=TIMES, seconds=ALL, overlap_limit=0.0)
     assert strict.second is not None
-    if log_details(strict)["second"] != "other depot":
-        assert log_details(strict)["overlap"] == 0.0
+    if strict.log_facts()["second"] != "other depot":
+        assert strict.log_facts()["overlap"] == 0.0
     alone = situation(grid, 65, (2,))
     assert call.stations[0].alternative is not None
     shared = overlap(grid, call.quote(0).path, call.stations[0].alternative.path)
@@ -222,17 +218,17 @@ def test_a_way_no_router_quoted_is_expected_by_edge_times(grid: RoadNetwork, mod
             continue
         assert call.router_times_s is not None
         expected = made.second.path.time_s(call.router_times_s)
-        assert log_details(made)["second_s"] == pytest.approx(expected, abs=1e-3)
+        assert made.log_facts()["second_s"] == pytest.approx(expected, abs=1e-3)
         silent = decided(
             replace(call, router_times_s=None), model=model, responses=TIMES, seconds=("gap-path",)
         )
-        assert log_details(silent)["centre"] == "forecast"
+        assert silent.log_facts()["centre"] == "forecast"
         if silent.second is not None:
             nominal = model.forecast(call.context, grid, silent.primary.path).nominal_times
             first_s = call.quote(silent.primary.station).duration_s
             ratio = first_s / silent.primary.path.time_s(nominal)
             expected = ratio * silent.second.path.time_s(nominal)
-            assert log_details(silent)["second_s"] == pytest.approx(expected, abs=1e-2)
+            assert silent.log_facts()["second_s"] == pytest.approx(expected, abs=1e-2)
             return
     pytest.fail("no call had a gap path")
 
@@ -250,9 +246,9 @@ def test_the_gap_is_certified_around_the_routers_times(grid: RoadNetwork, model:
     question = (grid, seen.scenarios, depots, 65, made.primary.path)
     gap = optimistic_gap(*question)
     gap.verify(*question)
-    assert log_details(made)["gap_lower_s"] == pytest.approx(gap.lower_s, abs=1e-3)
-    assert log_details(made)["gap_status"] == "exact"
-    assert log_details(made)["gap_upper_s"] == pytest.approx(gap.upper_s, abs=1e-3)
+    assert made.log_facts()["gap_lower_s"] == pytest.approx(gap.lower_s, abs=1e-3)
+    assert made.log_facts()["gap_status"] == "exact"
+    assert made.log_facts()["gap_upper_s"] == pytest.approx(gap.upper_s, abs=1e-3)
     assert made.outlook is not None
     assert made.gap is not None
     made.gap.verify(grid, made.outlook.scenarios, *question[2:])
@@ -263,8 +259,8 @@ def test_reporting_the_gap_changes_no_decision(grid: RoadNetwork, model: Model) 
         call = situation(grid, node)
         full = decided(call, model=model, responses=TIMES, seconds=QUICK)
         quick = decided(call, model=model, responses=TIMES, seconds=QUICK, report_gap=False)
-        assert "gap_lower_s" in log_details(full)
-        assert "gap_lower_s" not in log_details(quick)
+        assert "gap_lower_s" in full.log_facts()
+        assert "gap_lower_s" not in quick.log_facts()
         assert quick.score_s == full.score_s
         assert told(quick) == told(replace(full, outlook=None, gap=None))
 
@@ -273,15 +269,15 @@ def test_a_search_without_time_is_said_to_be_open(grid: RoadNetwork) -> None:
     call = situation(grid, 65)
     wide = random_model(grid, radius=2.0)
     made = decided(call, model=wide, responses=TIMES, time_limit_s=0.0)
-    assert log_details(made)["gap_status"] == "open"
-    assert log_details(made)["gap_upper_s"] > log_details(made)["gap_lower_s"]
+    assert made.log_facts()["gap_status"] == "open"
+    assert made.log_facts()["gap_upper_s"] > made.log_facts()["gap_lower_s"]
 
 
 def test_what_the_forecast_is_unsure_of_is_logged(grid: RoadNetwork, model: Model) -> None:
     elsewhere = replace(model, network_checksum="another")
     made = decided(situation(grid, 65), model=elsewhere)
-    assert log_details(made)["transferred"] is True
-    assert "(no trips)" in log_details(made)["unusual"]
+    assert made.log_facts()["transferred"] is True
+    assert "(no trips)" in made.log_facts()["unusual"]
 
 
 def test_recentred_embeddings_keep_their_directions() -> None:

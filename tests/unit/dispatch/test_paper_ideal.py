@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 from ideal_dispatch import Model, RoadNetwork, optimistic_gap, pairwise_gap
-from ideal_dispatch.dispatch.decision import log_details
-from ideal_dispatch.dispatch.paper_ideal import PaperIdeal
-from ideal_dispatch.dispatch.scenario_gap import situation_steps
+from ideal_dispatch.dispatch.candidate import situation_steps
+from ideal_dispatch.dispatch.policies import PaperIdeal
 from ideal_dispatch.dispatch.survival import CURVES
 from ideal_dispatch.dispatch.threshold import CapacityCost, ClinicalThreshold
 from ideal_dispatch.errors import InputError
@@ -66,7 +65,7 @@ def test_the_threshold_is_taken_at_the_models_nominal_time(grid: RoadNetwork, mo
     nominal = model.forecast(call.context, grid).nominal_times
     nominal_s = decided.primary.path.time_s(nominal)
     assert decided.threshold_s == pytest.approx(rule.seconds(nominal_s, 5))
-    assert log_details(decided)["nominal_primary_s"] == pytest.approx(nominal_s, abs=1e-3)
+    assert decided.log_facts()["nominal_primary_s"] == pytest.approx(nominal_s, abs=1e-3)
     assert nominal_s != pytest.approx(call.quote(decided.primary.station).duration_s, rel=0.01)
 
 
@@ -77,7 +76,7 @@ def test_more_depots_at_once_give_what_pairs_give(grid: RoadNetwork, model: Mode
     scenarios = model.scenario_set(call.context, grid)
     pairs = pairwise_gap(grid, scenarios, depots, 65, decided.primary.path)
     assert decided.score_s <= pairs.upper_s + 1e-6
-    assert log_details(decided)["gap_upper_s"] >= pairs.lower_s - 1e-3
+    assert decided.log_facts()["gap_upper_s"] >= pairs.lower_s - 1e-3
 
 
 def test_the_primarys_depot_needs_a_second_unit(grid: RoadNetwork, model: Model) -> None:
@@ -104,8 +103,8 @@ def test_the_nominal_gap_is_the_lead_of_the_forecasts_fastest_path(
     assert decided.second.path == fastest
     lead_s = decided.primary.path.time_s(nominal) - fastest.time_s(nominal)
     assert decided.score_s == pytest.approx(lead_s)
-    assert log_details(decided)["radius"] == 0.0
-    assert log_details(decided)["gap_status"] == "exact"
+    assert decided.log_facts()["radius"] == 0.0
+    assert decided.log_facts()["gap_status"] == "exact"
     assert decided.outlook is not None
     assert decided.outlook.scenarios.radius == 0.0
     assert decided.gap is not None

@@ -8,8 +8,7 @@ import pytest
 
 from ideal_dispatch import RoadNetwork
 from ideal_dispatch.dispatch import Decision, Situation
-from ideal_dispatch.dispatch.ideal import Ideal
-from ideal_dispatch.dispatch.paper_ideal import PaperIdeal
+from ideal_dispatch.dispatch.policies import Ideal, PaperIdeal
 from ideal_dispatch.dispatch.policy_tables import (
     KINDS,
     FittedParts,

@@ -8,9 +8,7 @@ import pytest
 
 from ideal_dispatch import RoadNetwork
 from ideal_dispatch.dispatch import Answer, Assignment, Decision, Situation, Station
-from ideal_dispatch.dispatch.baselines import IntervalPolicy
-from ideal_dispatch.dispatch.decision import log_details
-from ideal_dispatch.dispatch.ideal import Ideal
+from ideal_dispatch.dispatch.policies import Ideal, IntervalPolicy
 from ideal_dispatch.dispatch.policy_tables import FittedParts, advising_policy, threshold_from
 from ideal_dispatch.dispatch.priced_threshold import PricedThreshold
 from ideal_dispatch.dispatch.threshold import Threshold
@@ -141,8 +139,8 @@ def test_what_it_means_in_words(grid: RoadNetwork) -> None:
         f"away for {made.cost.hold_s / 60:.0f} min it costs the others {lives} of 10,000 lives; "
         f"here it saves {saved}"
     )
-    assert log_details(made)["cost"] == made.cost.lives
-    assert log_details(made)["hold_s"] == pytest.approx(made.cost.hold_s, abs=0.1)
+    assert made.log_facts()["cost"] == made.cost.lives
+    assert made.log_facts()["hold_s"] == pytest.approx(made.cost.hold_s, abs=0.1)
     assert rule.words(480.0, 4).endswith("of 10,000 lives with 4 units free")
 
 

@@ -7,16 +7,15 @@ import pytest
 
 from ideal_dispatch import Path, RoadNetwork
 from ideal_dispatch.dispatch import Assignment, Policy, Readiness, Situation, observe
-from ideal_dispatch.dispatch.arrival import arrival_of
-from ideal_dispatch.dispatch.baselines import (
+from ideal_dispatch.dispatch.candidate import candidate
+from ideal_dispatch.dispatch.policies import (
+    Ideal,
     IntervalPolicy,
+    PaperIdeal,
     RegionPolicy,
     RouterDual,
     RouterPolicy,
 )
-from ideal_dispatch.dispatch.candidate import sent_candidate
-from ideal_dispatch.dispatch.ideal import Ideal
-from ideal_dispatch.dispatch.paper_ideal import PaperIdeal
 from ideal_dispatch.errors import InputError
 from tests.unit.dispatch.worlds import TIMES, depots, random_model, situation, world
 from workshop.policies import GapOtherDepot, GapScored, NominalGap, RouterAlternative
@@ -62,7 +61,7 @@ def test_every_policy_takes_it_as_the_primary(grid: RoadNetwork, call: Situation
 
 def test_a_quoted_path_is_expected_as_quoted(call: Situation) -> None:
     for station in call.available:
-        way = sent_candidate(sent(call, station), Assignment(station, call.quote(station).path))
+        way = candidate(sent(call, station), "", Assignment(station, call.quote(station).path))
         quote = call.quote(station)
         assert way.drive_s == quote.duration_s
 
@@ -70,7 +69,7 @@ def test_a_quoted_path_is_expected_as_quoted(call: Situation) -> None:
 def test_a_path_of_its_own_is_expected_by_the_routers_edge_times(call: Situation) -> None:
     path = another_path(call, 0)
     assert call.router_times_s is not None
-    way = sent_candidate(call, Assignment(0, path))
+    way = candidate(call, "", Assignment(0, path))
     assert way.drive_s == path.time_s(call.router_times_s)
 
 
@@ -88,7 +87,7 @@ def test_without_edge_times_the_forecast_is_scaled_to_the_quote(
     ):
         made = policy.decide(given, np.random.default_rng(0))
         drive_s = path.time_s(times_s) * quote.duration_s / quote.path.time_s(times_s)
-        expected = arrival_of(given, 0, drive_s, TIMES, first=True)
+        expected = given.arrival(0, drive_s, TIMES, first=True)
         assert made.arrivals is not None
         assert made.arrivals[0].expected_s == pytest.approx(expected.expected_s)
 
@@ -144,7 +143,7 @@ def test_a_router_that_finds_no_way_for_it(call: Situation) -> None:
     given = replace(
         call, stations=(lost, *call.stations[1:]), router_times_s=None, sent=Assignment(0, path)
     )
-    way = sent_candidate(given, Assignment(0, path))
+    way = candidate(given, "", Assignment(0, path))
     assert way.drive_s == path.time_s(call.network.free_flow_times_s)
     made = IntervalPolicy().decide(given, np.random.default_rng(0))
     assert made.second is not None

@@ -14,10 +14,14 @@ from ideal_dispatch.cities import (
     harbour_traffic,
 )
 from ideal_dispatch.dispatch import Decision, Incident, Readiness, Situation, observe
-from ideal_dispatch.dispatch.arrival import arrival_of
-from ideal_dispatch.dispatch.candidate import SecondKind, routed, sent_candidate
-from ideal_dispatch.dispatch.ideal import Ideal
-from ideal_dispatch.dispatch.worth import LEAST_SOONER_S, LEAST_SURE
+from ideal_dispatch.dispatch.candidate import (
+    LEAST_SOONER_S,
+    LEAST_SURE,
+    SecondKind,
+    candidate,
+    routed,
+)
+from ideal_dispatch.dispatch.policies import Ideal
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.replay.drive import World, drive
 from ideal_dispatch.traffic.replayed_traffic import ReplayedTraffic
@@ -62,9 +66,9 @@ def test_the_lead_is_the_difference_of_the_arrivals(grid: RoadNetwork) -> None:
     call = sent_from(grid, 1, node=14)
     made = decided(call)
     assert made.sooner is not None
-    one = sent_candidate(call, routed(call, 1))
-    first = arrival_of(call, 1, one.drive_s, TIMES, first=True)
-    other = arrival_of(call, 0, call.quote(0).duration_s, TIMES)
+    one = candidate(call, "", routed(call, 1))
+    first = call.arrival(1, one.drive_s, TIMES, first=True)
+    other = call.arrival(0, call.quote(0).duration_s, TIMES)
     lead_s = first.expected_s - other.expected_s
     assert made.sooner.seconds == pytest.approx(lead_s, abs=0.06)
 

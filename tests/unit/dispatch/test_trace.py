@@ -8,11 +8,8 @@ import pytest
 
 from ideal_dispatch import RoadNetwork
 from ideal_dispatch.dispatch import Incident, Policy, Readiness, Situation, observe
-from ideal_dispatch.dispatch.baselines import RouterDual
-from ideal_dispatch.dispatch.decision import log_details
-from ideal_dispatch.dispatch.ideal import Ideal
-from ideal_dispatch.dispatch.paper_ideal import PaperIdeal
-from ideal_dispatch.dispatch.trace import UNTRACED, Step, Trace
+from ideal_dispatch.dispatch.policies import Ideal, PaperIdeal, RouterDual
+from ideal_dispatch.dispatch.situation import UNTRACED, Step, Trace
 from tests.unit.dispatch.worlds import TIMES, depots, moment, random_model, situation, world
 
 
@@ -82,12 +79,12 @@ def test_the_way_to_our_decision(grid: RoadNetwork) -> None:
         call.quote(0).duration_s, abs=1e-3
     )
     assert steps["quotes from D2"] == {"units": 0}
-    assert steps["scenario set"]["radius"] == log_details(made)["radius"]
-    assert steps["gap search"]["gap_lower_s"] == log_details(made)["gap_lower_s"]
+    assert steps["scenario set"]["radius"] == made.log_facts()["radius"]
+    assert steps["gap search"]["gap_lower_s"] == made.log_facts()["gap_lower_s"]
     assert steps["gap search"]["labels"] > 0
     assert steps["expected gain"]["expected_gain_s"] == pytest.approx(made.score_s, abs=1e-3)
     assert steps["threshold"] == {
-        "primary_s": log_details(made)["primary_s"], "free_units": 3,
+        "primary_s": made.log_facts()["primary_s"], "free_units": 3,
         "threshold_s": made.threshold_s,
     }  # fmt: skip
     json.dumps([step.as_dict() for step in trace.steps], allow_nan=False)
@@ -104,9 +101,9 @@ def test_telling_changes_no_decision(kind: str, grid: RoadNetwork) -> None:
     policy = policies[kind]
     plain = policy.decide(situation(grid, 65, (2, 1, 0)), np.random.default_rng(1))
     told = policy.decide(traced(grid, Trace()), np.random.default_rng(1))
-    assert (told.reason, told.score_s, log_details(told)) == (
+    assert (told.reason, told.score_s, told.log_facts()) == (
         plain.reason,
         plain.score_s,
-        log_details(plain),
+        plain.log_facts(),
     )
     assert told.second == plain.second

@@ -10,10 +10,14 @@ import pytest
 
 from ideal_dispatch import Depot, RoadNetwork
 from ideal_dispatch.dispatch import Ideal, Incident, Readiness, Situation, observe
-from ideal_dispatch.dispatch.arrival import arrival_of
-from ideal_dispatch.dispatch.candidate import quoted, routed, second_candidates
-from ideal_dispatch.dispatch.forecast_router import ForecastRouter
-from ideal_dispatch.dispatch.scenario_gap import outlook_of, situation_gap
+from ideal_dispatch.dispatch.candidate import (
+    candidate,
+    outlook_of,
+    routed,
+    second_candidates,
+    situation_gap,
+)
+from ideal_dispatch.dispatch.situation import ForecastRouter
 from ideal_dispatch.forecast.response_time import ResponseModel
 from ideal_dispatch.gap.explanation import RoadComparison
 from ideal_dispatch.traffic.source import RouteQuote
@@ -114,7 +118,7 @@ def test_the_gaps_path_is_expected_later_by_it(grid: RoadNetwork) -> None:
     for ahead in (0.0, 1.0):
         about = look(grid, [Depot("D0", 0), on_edge(grid, "A2", 108, ahead)], Twice(grid))
         primary, path = routed(about, 0), about.quote(1).path
-        first = quoted(grid, "", primary, about.quote(0))
+        first = candidate(about, "", primary)
         outlook = outlook_of(about, random_model(grid))
         (found,) = second_candidates(about, first, [], path, outlook, ("gap-path",), 1.0)
         expected_s.append(found.drive_s - about.stations[1].ahead_s)
@@ -143,9 +147,7 @@ def test_who_drives_already_does_not_turn_out(grid: RoadNetwork) -> None:
     about = look(grid, starts)
     drive_s = about.quote(0).duration_s
     free, rolls = (
-        arrival_of(
-            replace(about, sent=routed(about, n), driven_s=0.0), n, drive_s, model, first=True
-        )
+        replace(about, sent=routed(about, n), driven_s=0.0).arrival(n, drive_s, model, first=True)
         for n in (0, 1)
     )
     assert free.turnout_s == pytest.approx(model.leaving(on_road=True).mean_s)

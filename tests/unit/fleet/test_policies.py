@@ -13,8 +13,8 @@ import pytest
 import ideal_dispatch as ideal
 from ideal_dispatch import Calendar, Model, RoadNetwork
 from ideal_dispatch.cities import HARBOUR_MODEL
-from ideal_dispatch.dispatch.baselines import RouterDual, RouterPolicy
 from ideal_dispatch.dispatch.decision import Decision
+from ideal_dispatch.dispatch.policies import RouterDual, RouterPolicy
 from ideal_dispatch.dispatch.situation import Assignment, Situation
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.fleet.calls import draw_calls

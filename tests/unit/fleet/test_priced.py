@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from ideal_dispatch import RoadNetwork
-from ideal_dispatch.dispatch.ideal import Ideal
+from ideal_dispatch.dispatch.candidate import Worth
+from ideal_dispatch.dispatch.policies import Ideal
 from ideal_dispatch.dispatch.price import UNCALIBRATED, expected_deaths
 from ideal_dispatch.dispatch.survival import CURVES, USUAL_CURVE, survival_curve
 from ideal_dispatch.dispatch.threshold import CapacityCost, ClinicalThreshold, Threshold
-from ideal_dispatch.dispatch.worth import Worth
 from ideal_dispatch.fleet.calibration import Calibration
 from ideal_dispatch.fleet.inputs.places import cells_by_junctions
 from ideal_dispatch.fleet.priced import priced_threshold

@@ -10,7 +10,7 @@ import pytest
 
 from ideal_dispatch import RoadNetwork
 from ideal_dispatch.dispatch import Assignment, Decision, Incident, Policy, Situation
-from ideal_dispatch.dispatch.baselines import RegionPolicy, RouterPolicy
+from ideal_dispatch.dispatch.policies import RegionPolicy, RouterPolicy
 from ideal_dispatch.errors import IdealError, PolicyError
 from ideal_dispatch.evaluation.call_maps import words
 from ideal_dispatch.network import Depot

@@ -17,7 +17,7 @@ pytest.importorskip("torch", reason="the train extra is not installed")
 from ideal_dispatch import Calendar, Depot, Model, ResponseModel, RoadNetwork
 from ideal_dispatch.cities import harbour_city
 from ideal_dispatch.cli.replay import replay
-from ideal_dispatch.dispatch.paper_ideal import PaperIdeal
+from ideal_dispatch.dispatch.policies import PaperIdeal
 from ideal_dispatch.dispatch.policy_tables import FittedParts, policies_from
 from ideal_dispatch.dispatch.priced_threshold import PricedThreshold
 from ideal_dispatch.dispatch.situation import Incident

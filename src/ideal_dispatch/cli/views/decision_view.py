@@ -15,9 +15,8 @@ from ideal_dispatch.cli.terminal import out, print_facts, warn
 from ideal_dispatch.dispatch import Answer, Assignment, Decision, Situation
 from ideal_dispatch.dispatch.answer import chance_words
 from ideal_dispatch.dispatch.arrival import Arrival
-from ideal_dispatch.dispatch.path_pair import longest_roads, overlap
-from ideal_dispatch.dispatch.scenario_gap import on_path
-from ideal_dispatch.dispatch.trace import Step
+from ideal_dispatch.dispatch.candidate import longest_roads, on_path, overlap
+from ideal_dispatch.dispatch.situation import Step
 from ideal_dispatch.gap import DcaStep
 from ideal_dispatch.gap.dca import TOLERANCE_S
 from ideal_dispatch.network import Path

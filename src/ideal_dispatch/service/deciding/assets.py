@@ -15,7 +15,6 @@ from ideal_dispatch.context import Calendar, Context
 from ideal_dispatch.dispatch.decision import Policy
 from ideal_dispatch.dispatch.policy_tables import FittedParts, advising_policy
 from ideal_dispatch.dispatch.priced_threshold import PricedThreshold
-from ideal_dispatch.dispatch.worth import load_responses
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.fleet.priced import priced_threshold
 from ideal_dispatch.forecast import Forecast, Model
@@ -110,7 +109,7 @@ def load_assets(settings: ServiceSettings) -> Assets:
     named, responses = settings.model.responses, ResponseModel.published()
     fitted = file(named) if named else file(settings.model.folder) / RESPONSE_TIMES
     if named or fitted.exists():
-        responses = load_responses(fitted, model)
+        responses = ResponseModel.load(fitted, model.checksum)
     with complaints_about(settings.path):
         priced = None
         if settings.fleet is not None:

@@ -10,7 +10,7 @@ import numpy as np
 from ideal_dispatch.context import Context
 from ideal_dispatch.dispatch import Incident, Readiness, Situation, observe
 from ideal_dispatch.dispatch.answer import Reason
-from ideal_dispatch.dispatch.forecast_router import ForecastRouter
+from ideal_dispatch.dispatch.situation import ForecastRouter
 from ideal_dispatch.errors import IdealError, TrafficServiceError, UnreachableError
 from ideal_dispatch.forecast import Model
 from ideal_dispatch.network import RoadNetwork

@@ -10,9 +10,8 @@ from typing import Any
 
 from ideal_dispatch.context import Weather
 from ideal_dispatch.dispatch import Incident, Readiness, Situation
-from ideal_dispatch.dispatch.arrival import rolling, traits_of, waiting
-from ideal_dispatch.dispatch.candidate import drivable_s
-from ideal_dispatch.dispatch.path_pair import together
+from ideal_dispatch.dispatch.arrival import rolling, waiting
+from ideal_dispatch.dispatch.candidate import drivable_s, together
 from ideal_dispatch.dispatch.priced_threshold import PricedThreshold
 from ideal_dispatch.dispatch.reassessment import (
     ARRIVED,
@@ -186,7 +185,7 @@ class _Look:
         if situation is None or station is None or station.quote is None or one.state == "lost":
             return LOST
         drive_s = drivable_s(situation.network, station.quote.path, station.quote.duration_s)
-        traits, model = traits_of(situation, at), self.assets.responses
+        traits, model = situation.traits(at), self.assets.responses
         if one.state == "en_route":
             arrival = rolling(model, drive_s, self._place(one)[1], **traits)
         else:

@@ -6,7 +6,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, Field
 
 from ideal_dispatch.dispatch.answer import Advice, Remark
-from ideal_dispatch.dispatch.worth import SoonerUnit
+from ideal_dispatch.dispatch.candidate import SoonerUnit
 from ideal_dispatch.service.record.rows import AdviceState
 from ideal_dispatch.service.requests import Moment, ReplyIn
 from ideal_dispatch.service.units import Promise, Status
