@@ -65,7 +65,7 @@ def test_the_threshold_is_taken_at_the_models_nominal_time(grid: RoadNetwork, mo
     nominal = model.forecast(call.context, grid).nominal_times
     nominal_s = decided.primary.path.time_s(nominal)
     assert decided.threshold_s == pytest.approx(rule.seconds(nominal_s, 5))
-    assert decided.log_facts()["nominal_primary_s"] == pytest.approx(nominal_s, abs=1e-3)
+    assert decided.log_facts()["primary_s"] == pytest.approx(nominal_s, abs=1e-3)
     assert nominal_s != pytest.approx(call.quote(decided.primary.station).duration_s, rel=0.01)
 
 

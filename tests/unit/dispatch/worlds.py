@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+import ideal_dispatch.dispatch.candidate as candidate
 from ideal_dispatch import Calendar, Depot, Model, OptimisticGap, RoadNetwork, optimistic_gap
 from ideal_dispatch.context import ContextEncoding
-from ideal_dispatch.dispatch import Incident, Readiness, Situation, observe, scenario_gap
+from ideal_dispatch.dispatch import Incident, Readiness, Situation, observe
 from ideal_dispatch.dispatch.price import UnitPrices
 from ideal_dispatch.dispatch.priced_threshold import PricedThreshold
 from ideal_dispatch.forecast import Architecture
@@ -136,5 +137,5 @@ def count_searches(patch: pytest.MonkeyPatch) -> list[OptimisticGap]:
         found.append(optimistic_gap(*question, **how))
         return found[-1]
 
-    patch.setattr(scenario_gap, "optimistic_gap", search)
+    patch.setattr(candidate, "optimistic_gap", search)
     return found
