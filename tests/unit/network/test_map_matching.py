@@ -70,12 +70,6 @@ def square() -> RoadNetwork:
     return grid(jitter_m=0.0)
 
 
-def lone_road() -> RoadNetwork:
-    """One road from (100, 0) to (150, 0), and node 2 far south of it, beside none."""
-    lon, lat = degrees([[100, 0], [150, 0], [0, -300]]).T
-    return RoadNetwork.from_arrays([0, 1], [1, 0], [50.0, 50.0], lon, lat)
-
-
 def random_paths(network: RoadNetwork, count: int, seed: int) -> list[Path]:
     """Paths of at least 500 m, every second one through a random waypoint."""
     rng = np.random.default_rng(seed)
@@ -178,22 +172,7 @@ def test_a_constant_offset_between_the_maps_is_seen_through() -> None:
     assert match.mean_deviation_m == pytest.approx(7, abs=1.5)  # the offset counts as deviation
 
 
-def test_sparse_points_are_enough_on_straight_streets(square: RoadNetwork) -> None:
-    truth = along(square, [*range(10), *range(23, 80, 14)])
-    corners = metres(np.column_stack([square.lon, square.lat]))[[0, 9, 79]]
-    match = match_route(square, degrees(corners))
-    assert match.path == truth
-    assert match.longest_step_m == pytest.approx(900, rel=0.01)
-
-
 # --- order and direction --------------------------------------------------------
-
-
-def test_the_direction_of_travel_is_respected(square: RoadNetwork) -> None:
-    forth = along(square, list(range(14, 24)))
-    points = drawing(square, forth)
-    assert match_route(square, degrees(points)).path == forth
-    assert match_route(square, degrees(points[::-1])).path == along(square, list(range(23, 13, -1)))
 
 
 @pytest.mark.parametrize("noise_m", [0.0, 8.0])
@@ -245,14 +224,7 @@ def test_a_stretch_off_the_network_is_flagged(square: RoadNetwork) -> None:
     assert match.matched_share < 0.85
 
 
-def test_a_route_that_leaves_the_network_ends_where_it_leaves(square: RoadNetwork) -> None:
-    truth = along(square, list(range(8, 14)))
-    points = np.concatenate([drawing(square, truth), [[1300 + x, 0] for x in range(10, 900, 10)]])
-    assert match_route(square, degrees(points)).path == truth
-    assert match_route(square, degrees(points[::-1])).path.origin == 13
-
-
-@pytest.mark.parametrize("away_m", [35, 41, 45, 55])
+@pytest.mark.parametrize("away_m", [35, 55])
 def test_a_route_beside_every_road_is_matched_but_not_trusted(
     square: RoadNetwork, away_m: float
 ) -> None:
@@ -262,18 +234,6 @@ def test_a_route_beside_every_road_is_matched_but_not_trusted(
         checked(square, match)
         assert not match.reliable
         assert match.mean_deviation_m >= away_m - 1
-
-
-# --- given ends -----------------------------------------------------------------
-
-
-def test_given_ends_are_respected(straight: RoadNetwork) -> None:
-    rng = np.random.default_rng(4)
-    for truth in random_paths(straight, 30, seed=4):
-        points = drawing(straight, truth)[6:-6] + rng.normal(0, 5, 2)
-        match = match_route(straight, degrees(points), truth.origin, truth.destination)
-        path = checked(straight, match)
-        assert (path.origin, path.destination) == (truth.origin, truth.destination)
 
 
 def test_a_route_that_starts_before_its_junction_takes_no_detour(square: RoadNetwork) -> None:
@@ -298,12 +258,6 @@ def test_short_and_repeated_points_are_fine(square: RoadNetwork) -> None:
     assert len(match_route(square, [here, here], 15, 15).path) == 0
 
 
-def test_the_same_input_gives_the_same_answer(straight: RoadNetwork) -> None:
-    truth = random_paths(straight, 2, seed=6)[1]
-    points = degrees(disturbed(drawing(straight, truth), 20.0, np.random.default_rng(6)))
-    assert match_route(straight, points) == match_route(grid(), points.copy())
-
-
 def test_hostile_drawings_still_give_a_valid_path(straight: RoadNetwork) -> None:
     rng = np.random.default_rng(7)
     for _ in range(15):
@@ -318,71 +272,58 @@ def test_hostile_drawings_still_give_a_valid_path(straight: RoadNetwork) -> None
 
 
 @pytest.mark.parametrize(
-    ("points", "error", "text"),
+    ("points", "error", "key"),
     [
-        ([[-73.98, 40.75]], InputError, "at least two points are needed, got 1"),
-        ([], InputError, "route: expected any × 2 values"),
-        ([[-73.98, 40.75, 3.0]] * 2, InputError, "route: expected any × 2 values, got 2 × 3"),
-        ([[-73.98, 40.75], [np.nan, 40.75]], InputError, "route point 1: .* not degrees on Earth"),
-        ([[40.75, 114.2]] * 2, InputError, "route point 0: .* are they swapped"),
-        ([[40.75, -73.98]] * 2, OffNetworkError, "latitude and longitude are swapped"),
-        ([[-73.98, 40.75], [0.0, 0.0]], OffNetworkError, "route point 1: .*the nearest road is"),
-        ([[-73.99, 40.74], [-73.99, 40.745]], OffNetworkError, "no road within 60 m of any part"),
+        ([[-73.98, 40.75]], InputError, "at least two points"),
+        ([], InputError, "any × 2 values"),
+        ([[-73.98, 40.75, 3.0]] * 2, InputError, "2 × 3"),
+        ([[-73.98, 40.75], [np.nan, 40.75]], InputError, "route point 1"),
+        ([[40.75, 114.2]] * 2, InputError, "are they swapped"),
+        ([[40.75, -73.98]] * 2, OffNetworkError, "are swapped"),
+        ([[-73.98, 40.75], [0.0, 0.0]], OffNetworkError, "route point 1"),
+        ([[-73.99, 40.74], [-73.99, 40.745]], OffNetworkError, "no road within 60 m"),
     ],
 )
 def test_unusable_routes_are_refused_in_one_line(
-    square: RoadNetwork, points: list[list[float]], error: type[Exception], text: str
+    square: RoadNetwork, points: list[list[float]], error: type[Exception], key: str
 ) -> None:
-    with pytest.raises(error, match=text) as caught:
+    with pytest.raises(error, match=key) as caught:
         match_route(square, points)
     assert "\n" not in str(caught.value)
 
 
 def test_ends_far_from_the_given_nodes_are_refused(square: RoadNetwork) -> None:
     points = degrees([[0, 0], [500, 0]])
-    with pytest.raises(InputError, match="route starts 9.. m from origin node 9, beyond .* 300 m"):
-        match_route(square, points, 9, 5)
-    with pytest.raises(InputError, match=r"route ends 4.. m from destination node 1"):
-        match_route(square, points, 0, 1)
+    for ends, key in (
+        ((9, 5), "starts 9.. m from origin node 9"),
+        ((0, 1), "ends 4.. m from destination node 1"),
+        ((0, 999), "destination 999"),
+        ((0, "5"), "destination '5'"),
+        ((True, 5), "origin True"),
+    ):
+        with pytest.raises(InputError, match=key):
+            match_route(square, points, *ends)
     assert match_route(square, points, 0, 1, end_limit_m=600).path.destination == 1
-    with pytest.raises(InputError, match="destination 999 is not a node"):
-        match_route(square, points, 0, 999)
-    for wrong in (5.0, "5", True):
-        with pytest.raises(InputError, match=f"destination {wrong!r} is not a whole number"):
-            match_route(square, points, 0, wrong)  # type: ignore[arg-type]
-        with pytest.raises(InputError, match=f"origin {wrong!r} is not a whole number"):
-            match_route(square, points, wrong, 5)  # type: ignore[arg-type]
-
-
-def test_a_depot_can_be_the_destination(square: RoadNetwork) -> None:
-    points = degrees([[0, 0], [500, 0]])
     assert match_route(square, points, 0, Depot("East", 5)) == match_route(square, points, 0, 5)
 
 
-def test_a_network_without_edges_is_refused() -> None:
-    lon, lat = degrees([[0, 0], [100, 0]]).T
-    with pytest.raises(OffNetworkError, match="no road within 60 m"):
-        match_route(RoadNetwork.from_arrays([], [], [], lon, lat), degrees([[0, 0], [100, 0]]))
-
-
-def test_disconnected_ends_are_named(square: RoadNetwork) -> None:
+def test_ends_that_no_road_joins_are_named() -> None:
     lon, lat = degrees([[0, 0], [100, 0], [300, 0], [400, 0]]).T
     split = RoadNetwork.from_arrays([0, 2], [1, 3], [100.0, 100.0], lon, lat)
     points = degrees([[0, 0], [400, 0]])
-    with pytest.raises(UnreachableError, match="node 3 cannot be reached from node 0"):
-        match_route(split, points, 0, 3)
-    with pytest.raises(UnreachableError, match="node 3 cannot be reached from the start of the"):
-        match_route(split, points, destination=3)
-    with pytest.raises(UnreachableError, match="the end of the route cannot be reached"):
-        match_route(split, points)
-
-
-def test_a_route_near_roads_only_before_its_origin_is_refused() -> None:
-    points = degrees([[100, 0], [0, -100], [0, -300], [0, -500]])
+    for origin, destination, key in (
+        (0, 3, "node 3 .* from node 0"),
+        (None, 3, "node 3 .* from the start of the route"),
+        (None, None, "the end of the route"),
+    ):
+        with pytest.raises(UnreachableError, match=key):
+            match_route(split, points, origin, destination)
     with pytest.raises(OffNetworkError, match="no road within 60 m"):
-        match_route(lone_road(), points, 2, end_limit_m=500)
-
-
-def test_a_network_without_coordinates_is_refused() -> None:
+        match_route(RoadNetwork.from_arrays([], [], [], lon, lat), points)
+    beside = degrees([[100, 0], [0, -100], [0, -300], [0, -500]])
+    lon, lat = degrees([[100, 0], [150, 0], [0, -300]]).T
+    lone = RoadNetwork.from_arrays([0, 1], [1, 0], [50.0, 50.0], lon, lat)
+    with pytest.raises(OffNetworkError, match="no road within 60 m"):
+        match_route(lone, beside, 2, end_limit_m=500)  # near roads only before its origin
     with pytest.raises(InputError, match="no coordinates"):
-        match_route(RoadNetwork.from_arrays([0], [1], [5.0]), degrees([[0, 0], [1, 1]]))
+        match_route(RoadNetwork.from_arrays([0], [1], [5.0]), points)

@@ -2,6 +2,7 @@ import dataclasses
 import json
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -23,95 +24,83 @@ def test_same_network_same_bytes(grid: RoadNetwork, saved: Path, tmp_path: Path)
     assert (tmp_path / "again.network").read_bytes() == saved.read_bytes()
 
 
-def test_provenance_survives(tmp_path: Path) -> None:
+def test_provenance_and_any_text_are_kept(tmp_path: Path) -> None:
+    names = ["彌敦道", "\ud800", "\x00\n"]
+    report = {"report": {"read": {"ways": 3}}}
     network = RoadNetwork.from_arrays(
-        [0], [1], [2.0], name=["彌敦道"], provenance={"report": {"read": {"ways": 3}}}
+        [0, 1, 0], [1, 0, 1], [1.0] * 3, name=names, provenance=report
     )
     network.save(tmp_path / "x.network")
     loaded = RoadNetwork.load(tmp_path / "x.network")
-    assert loaded.provenance == {"report": {"read": {"ways": 3}}}
-    assert loaded.name == ("彌敦道",)
-
-
-@pytest.mark.parametrize("share", [0.0, 0.01, 0.5, 0.99])
-def test_truncated(saved: Path, share: float) -> None:
-    whole = saved.read_bytes()
-    saved.write_bytes(whole[: int(share * len(whole))])
-    with pytest.raises(FileFormatError, match=r"the file is empty|truncated or damaged") as caught:
-        RoadNetwork.load(saved)
-    assert str(saved) in str(caught.value)
-    assert "ideal network build" in str(caught.value)
-    assert "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize("position", [0.2, 0.5, 0.8])
-def test_damaged_bytes_are_noticed(saved: Path, position: float) -> None:
-    whole = bytearray(saved.read_bytes())
-    whole[int(position * len(whole))] ^= 0xFF
-    saved.write_bytes(whole)
-    with pytest.raises(FileFormatError, match="grid.network: "):
-        RoadNetwork.load(saved)
+    assert (loaded.name, loaded.provenance) == (tuple(names), report)
 
 
 def test_foreign_files(tmp_path: Path) -> None:
-    text, pickle, npz = tmp_path / "a.txt", tmp_path / "b.pickle", tmp_path / "c.npz"
-    npy, objects = tmp_path / "d.npy", tmp_path / "e.npz"
+    text, npz, npy, objects = (tmp_path / name for name in ("a.txt", "b.npz", "c.npy", "d.npz"))
+    text.write_text("nodes,edges\n")
+    np.savez(npz, numbers=np.arange(3))
     np.save(npy, np.arange(3))
     np.savez(objects, manifest=np.frombuffer(b"[1, 2]", np.uint8))
-    text.write_text("nodes,edges\n")
-    pickle.write_bytes(b"\x80\x04N.")
-    np.savez(npz, numbers=np.arange(3))
-    for path in (text, pickle, npz, npy, objects):
+    for path in (text, npz, npy, objects):
         with pytest.raises(FileFormatError, match="not a network file; make one with"):
             RoadNetwork.load(path)
 
 
-def _rewrite_manifest(path: Path, **changes: object) -> None:
+def _changed(path: Path, manifest: Any = None, **arrays: Any) -> None:
+    """Write the file again with another manifest or other arrays; None leaves one out."""
     with np.load(path) as archive:
-        arrays = dict(archive)
-    manifest = {**json.loads(arrays.pop("manifest").tobytes()), **changes}
-    text = np.frombuffer(json.dumps(manifest).encode(), np.uint8)
+        kept = dict(archive)
+    text = {**json.loads(kept.pop("manifest").tobytes()), **(manifest or {})}
+    kept |= {name: make(kept[name]) for name, make in arrays.items()}
     with path.open("wb") as file:
-        np.savez(file, manifest=text, **arrays)
+        np.savez(file, manifest=np.frombuffer(json.dumps(text).encode(), np.uint8), **kept)
 
 
 @pytest.mark.parametrize(
-    "changes",
+    "manifest",
     [
         {"version": "one"},
-        {"version": None},
+        {"version": FILE.version + 1},
+        {"format": "ideal-dispatch traffic"},
         {"names": []},
         {"names": 7},
         {"names": [1] * 17},
-        {"names": ["short"]},
         {"provenance": [1, 2]},
-        {"provenance": None},
-        {"checksum": None},
+        {"checksum": "0" * 32},
     ],
 )
-def test_odd_manifests(saved: Path, changes: dict[str, object]) -> None:
-    _rewrite_manifest(saved, **changes)
+def test_odd_manifests(saved: Path, manifest: dict[str, object]) -> None:
+    _changed(saved, manifest)
     with pytest.raises(FileFormatError, match="grid.network: ") as caught:
         RoadNetwork.load(saved)
     assert "\n" not in str(caught.value)
 
 
-def test_names_out_of_range(saved: Path) -> None:
-    with np.load(saved) as archive:
-        arrays = dict(archive)
-    arrays["name"][0] = -1
-    with saved.open("wb") as file:
-        np.savez(file, **arrays)
-    with pytest.raises(FileFormatError, match="damaged network file"):
+@pytest.mark.parametrize(
+    "arrays",
+    [{"name": lambda a: np.append(-1, a[1:])}, {"length_m": np.negative}, {"tail": np.sort}],
+)
+def test_odd_arrays(saved: Path, arrays: dict[str, Any]) -> None:
+    _changed(saved, **arrays)
+    with pytest.raises(FileFormatError, match="grid.network: "):
         RoadNetwork.load(saved)
 
 
+def test_a_missing_array(saved: Path, tmp_path: Path) -> None:
+    short = tmp_path / "short.network"
+    with zipfile.ZipFile(saved) as old, zipfile.ZipFile(short, "w") as new:
+        for name in old.namelist():
+            if name != "tail.npy":
+                new.writestr(name, old.read(name))
+    with pytest.raises(FileFormatError, match="damaged network file"):
+        RoadNetwork.load(short)
+
+
 def _same(ours: RoadNetwork, theirs: RoadNetwork) -> bool:
+    values = ((getattr(ours, f.name), getattr(theirs, f.name)) for f in dataclasses.fields(ours))
     return all(
-        np.array_equal(getattr(ours, f.name), getattr(theirs, f.name), equal_nan=True)
-        if isinstance(getattr(ours, f.name), np.ndarray) and getattr(ours, f.name).dtype.kind == "f"
-        else np.array_equal(getattr(ours, f.name), getattr(theirs, f.name))
-        for f in dataclasses.fields(ours)
+        np.array_equal(a, b, equal_nan=isinstance(a, np.ndarray) and a.dtype.kind == "f")
+        for a, b in values
     )
 
 
@@ -128,7 +117,7 @@ def test_any_damage_is_noticed_or_harmless(tmp_path: Path) -> None:
     rng = np.random.default_rng(1)
     harmless = 0
     for position, flip in zip(
-        rng.integers(0, len(whole), 500), rng.integers(1, 256, 500), strict=True
+        rng.integers(0, len(whole), 300), rng.integers(1, 256, 300), strict=True
     ):
         damaged = bytearray(whole)
         damaged[position] ^= int(flip)
@@ -138,78 +127,21 @@ def test_any_damage_is_noticed_or_harmless(tmp_path: Path) -> None:
             harmless += 1
         except IdealError as error:
             assert "\n" not in str(error)  # noqa: PT017
-    assert harmless < 250
-    for length in rng.integers(0, len(whole), 100):
+    assert harmless < 150
+    for length in (0, *rng.integers(1, len(whole), 50)):
         path.write_bytes(whole[:length])
         with pytest.raises(FileFormatError):
             RoadNetwork.load(path)
 
 
-def test_a_file_that_may_not_be_read(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*_: object) -> None:
-        raise PermissionError(13, "Permission denied")
-
-    monkeypatch.setattr("builtins.open", refuse)
-    with pytest.raises(InputError, match="grid.network: cannot be read; check its permissions"):
-        RoadNetwork.load(saved)
-
-
-def test_any_text_is_kept(tmp_path: Path) -> None:
-    names = ["彌敦道", "\ud800", "\x00\n"]
-    RoadNetwork.from_arrays([0, 1, 0], [1, 0, 1], [1.0] * 3, name=names).save(tmp_path / "x")
-    assert RoadNetwork.load(tmp_path / "x").name == tuple(names)
-
-
-def test_future_version(saved: Path) -> None:
-    _rewrite_manifest(saved, version=FILE.version + 1)
-    with pytest.raises(
-        FileFormatError, match="written in format 2, this version reads up to 1; upg"
-    ):
-        RoadNetwork.load(saved)
-
-
-def test_other_format(saved: Path) -> None:
-    _rewrite_manifest(saved, format="ideal-dispatch traffic")
-    with pytest.raises(FileFormatError, match="not a network file"):
-        RoadNetwork.load(saved)
-
-
-def test_contents_must_match_the_checksum(saved: Path) -> None:
-    _rewrite_manifest(saved, checksum="0" * 32)
-    with pytest.raises(FileFormatError, match="do not match the checksum"):
-        RoadNetwork.load(saved)
-
-
-def test_invalid_contents(saved: Path) -> None:
-    with np.load(saved) as archive:
-        arrays = dict(archive)
-    arrays["length_m"] = -arrays["length_m"]
-    with saved.open("wb") as file:
-        np.savez(file, **arrays)
-    with pytest.raises(FileFormatError, match="edge 0: length must be a positive number"):
-        RoadNetwork.load(saved)
-
-
-def test_missing_array(saved: Path, tmp_path: Path) -> None:
-    short = tmp_path / "short.network"
-    with zipfile.ZipFile(saved) as old, zipfile.ZipFile(short, "w") as new:
-        for name in old.namelist():
-            if name != "tail.npy":
-                new.writestr(name, old.read(name))
-    with pytest.raises(FileFormatError, match="truncated or damaged network file"):
-        RoadNetwork.load(short)
-
-
-def test_no_file_and_folder(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no such file"):
-        RoadNetwork.load(tmp_path / "none.network")
-    with pytest.raises(InputError, match="is a folder"):
-        RoadNetwork.load(tmp_path)
-
-
-def test_failed_save_leaves_the_old_file(
-    grid: RoadNetwork, saved: Path, monkeypatch: pytest.MonkeyPatch
+def test_what_cannot_be_read_or_written(
+    grid: RoadNetwork, saved: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    for path in (tmp_path / "none.network", tmp_path):
+        with pytest.raises(InputError):
+            RoadNetwork.load(path)
+    with pytest.raises(InputError):
+        grid.save(tmp_path / "none" / "x.network")
     before = saved.read_bytes()
 
     def fail(*_: object, **__: object) -> None:
@@ -221,7 +153,9 @@ def test_failed_save_leaves_the_old_file(
     assert saved.read_bytes() == before
     assert list(saved.parent.iterdir()) == [saved]
 
+    def refuse(*_: object) -> None:
+        raise PermissionError(13, "Permission denied")
 
-def test_save_into_no_folder(grid: RoadNetwork, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="the folder .* does not exist; create it first"):
-        grid.save(tmp_path / "none" / "x.network")
+    monkeypatch.setattr("builtins.open", refuse)
+    with pytest.raises(InputError, match="permissions"):
+        RoadNetwork.load(saved)

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from ideal_dispatch import RoadNetwork
 from ideal_dispatch.errors import InputError, OffNetworkError
-from ideal_dispatch.network.geodesy import EARTH_RADIUS_M, great_circle_m
+from ideal_dispatch.network.geodesy import great_circle_m
 
 
 @given(st.floats(113.999, 114.012), st.floats(21.999, 22.010))
@@ -17,21 +17,16 @@ def test_nearest_node_by_brute_force(grid: RoadNetwork, lon: float, lat: float) 
     assert distances[snap.node] == pytest.approx(distances.min(), abs=1e-6)
 
 
-def test_great_circle() -> None:
-    quarter = great_circle_m(*(np.array([x]) for x in (0.0, 0.0, 90.0, 0.0)))[0]
-    assert quarter == pytest.approx(np.pi / 2 * EARTH_RADIUS_M)
-
-
-def test_limit(grid: RoadNetwork) -> None:
+def test_the_limit_of_a_snap(grid: RoadNetwork) -> None:
     assert grid.snap(113.9975, 22.0).distance_m == pytest.approx(257.7, abs=0.5)
-    with pytest.raises(
-        OffNetworkError, match=r"the nearest road is 258 m away, beyond the limit of 200 m; check"
-    ):
+    with pytest.raises(OffNetworkError, match="258 m away, beyond the limit of 200 m"):
         grid.snap(113.9975, 22.0, limit_m=200)
-    with pytest.raises(InputError, match="snap limit far m"):
-        grid.snap(114, 22, limit_m="far")  # type: ignore[arg-type]
-    with pytest.raises(InputError, match="snap limit nan m"):
-        grid.snap(114, 22, limit_m=float("nan"))
+    for limit in ("far", float("nan"), -1):
+        with pytest.raises(InputError, match=f"snap limit {limit}"):
+            grid.snap(114, 22, limit_m=limit)  # type: ignore[arg-type]
+    assert RoadNetwork.from_arrays([], [], [], [7.0], [43.0]).snap(7.0, 43.0).node == 0
+    with pytest.raises(InputError, match="no coordinates"):
+        RoadNetwork.from_arrays([0], [1], [1.0]).snap(0, 0)
 
 
 @pytest.mark.parametrize(
@@ -73,15 +68,6 @@ def test_edge_geometry_counts() -> None:
     )
     points = network.snapper.plane.to_metres(np.array([[0.001, 0.0021], [0.001, 0.0001]]))
     assert network.snapper.edges_within(points, 15.0)[1].tolist() == [0, 1]
-
-
-def test_no_edges() -> None:
-    assert RoadNetwork.from_arrays([], [], [], [7.0], [43.0]).snap(7.0, 43.0).node == 0
-
-
-def test_no_coordinates() -> None:
-    with pytest.raises(InputError, match="has no coordinates; snapping needs lon and lat"):
-        RoadNetwork.from_arrays([0], [1], [1.0]).snap(0, 0)
 
 
 def test_a_vehicle_is_on_the_road_that_leads_its_way(grid: RoadNetwork) -> None:
