@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
 
-.PHONY: setup demo pictures test test-pythons shape coverage test-all check docs quick-start bench load living exclusive evidence race-evidence dispatch-evidence fleet-evidence price-evidence live-recall-evidence city city-traffic city-model samples experiment-traffic hong-kong-traffic format clean
+.PHONY: setup demo pictures test test-pythons shape coverage test-all check docs quick-start bench load living exclusive race-evidence dispatch-evidence city city-traffic city-model samples experiment-traffic hong-kong-traffic format clean
 
 setup: $(VENV)/.installed
 
@@ -29,9 +29,13 @@ demo: setup
 test: setup
 	$(BIN)/python -m pytest -n auto --dist loadfile
 
-# the unit tests on every Python from 3.11 to 3.13 that this machine has
+# the unit tests on every Python from 3.11 to 3.13 on PATH, each in an environment below out/pythons
 test-pythons: setup
-	$(BIN)/python tools/pythons.py
+	@for python in python3.11 python3.12 python3.13; do \
+	  $$python -c "" 2>/dev/null || { echo "$$python: not found"; continue; }; \
+	  $$python -m venv out/pythons/$$python && out/pythons/$$python/bin/python tools/cpu_torch.py && \
+	  out/pythons/$$python/bin/python -m pip install --quiet --constraint constraints.txt --editable '.[cluster,dev,geo,records,service,sumo,train]' && \
+	  out/pythons/$$python/bin/python -m pytest -q -n auto --dist loadfile tests/unit || exit 1; done
 
 # lines beside their budgets, imports, complexity; BESIDE=../before shows another checkout beside this one
 shape: setup
@@ -74,10 +78,6 @@ docs: setup
 quick-start: setup
 	@$(BIN)/python -m workshop.quick_start
 
-# travel times learned from real trips: docs/evidence/travel_times.md
-evidence: setup
-	@OMP_NUM_THREADS=1 $(BIN)/python -m workshop.evidence.travel_times ../shared/data/manhattan
-
 # real races of London and Lancaster County: docs/evidence/london.md and lancaster.md; resumable, an hour of computing
 SHARED := ../shared/data
 race-evidence: setup
@@ -91,27 +91,6 @@ race-evidence: setup
 EXPERIMENTS ?= port_almery
 dispatch-evidence: setup
 	@for name in $(EXPERIMENTS); do OMP_NUM_THREADS=1 $(BIN)/ideal replay experiments/$$name.toml -o out/replays/$$name || exit 1; done
-
-# years of whole fleets under all policies, resumable: hours of computing; docs/evidence/fleet.md
-FLEETS ?= port_almery auckland manhattan
-fleet-evidence: setup
-	@for name in $(FLEETS) turnout one_more; do OMP_NUM_THREADS=1 $(BIN)/ideal fleet simulate experiments/fleet_$$name.toml -o out/fleet/$$name || exit 1; done
-	@$(BIN)/python -m workshop.evidence.fleet $(FLEETS:%=out/fleet/%) --turnout out/fleet/turnout --one-more out/fleet/one_more
-
-# prices of a unit against the same futures with it and without it: docs/evidence/fleet_price.md; ten minutes of computing
-price-evidence: setup
-	mkdir -p out/fleet/prices
-	@for load in 0.3 0.5 0.7; do \
-	  OMP_NUM_THREADS=1 $(BIN)/ideal fleet price --utilisation $$load --moments 1000 -o out/fleet/prices/port_almery_$$load.json --force || exit 1; \
-	  OMP_NUM_THREADS=1 $(BIN)/ideal fleet price --jemss $(SHARED)/jemss/auckland/models/1 --utilisation $$load --moments 1000 -o out/fleet/prices/auckland_$$load.json --force || exit 1; done
-	@$(BIN)/python -m workshop.evidence.prices out/fleet/prices/*.json
-
-# standing a second down with live information: docs/evidence/live_recall.md; resumable, half an hour of computing
-live-recall-evidence: setup
-	mkdir -p out/races
-	$(BIN)/ideal records responses $(SHARED)/lancaster/rvfd_calls_2010_2016.csv.gz --format lancaster -o out/races/lancaster.responses --force
-	@OMP_NUM_THREADS=1 $(BIN)/ideal fleet simulate experiments/fleet_live_recall.toml -o out/fleet/live_recall
-	@OMP_NUM_THREADS=1 $(BIN)/python -m workshop.evidence.live_recall --fleet out/fleet/live_recall --races out/races/lancaster.responses
 
 # every picture of README and docs; ONLY="desk report" makes some of them; needs Chromium, and an hour for all
 pictures: setup

@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 Scheme = Literal["light", "dark"]
 
 IMAGES = Path("docs/images")
-FLEETS = ("port_almery", "auckland", "manhattan")
 CHROMIUM = ("--no-sandbox", "--disable-gpu", "--disable-3d-apis")
 """Without WebGL, which by software takes a few pictures a second; the map is Leaflet's then."""
 PATIENCE_S = 180.0
@@ -360,14 +359,10 @@ PICTURES: Mapping[str, Callable[[], None]] = {
         "workshop.evidence.races", "--london", "out/races/london.responses", "--network",
         "out/races/london.network", "--lancaster", "out/races/lancaster.responses",
     ),
-    "fleet": lambda: run(
-        "workshop.evidence.fleet", *(f"out/fleet/{city}" for city in FLEETS),
-        "--turnout", "out/fleet/turnout",
-    ),
 }  # fmt: skip
 """What makes each picture."""
 
-OF_0_2 = ("evidence", "traffic")
+OF_0_2 = ("evidence", "traffic", "fleet")
 """Pictures that version 0.2.0 made, on pages of its measurements."""
 
 

@@ -1,31 +1,10 @@
-"""Tables of the evidence pages: as Markdown, and as the CSV files beside the pages."""
+"""Tables of the evidence pages as Markdown."""
 
-import csv
-import io
-from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from ideal_dispatch.files import write_file
 from ideal_dispatch.report import Table
 
 FOLDER = Path("docs/evidence")
-
-
-def csv_rows(keys: Sequence[str], table: Table) -> tuple[list[str], list[list[str]]]:
-    """Header and rows of a table without the keys' names, each row with ``keys`` in front."""
-    header, *rows = csv.reader(io.StringIO(table.csv()))
-    return header, [[*keys, *row] for row in rows]
-
-
-def write_csv(file: Path, header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows([header, *rows])
-    write_file(file, text.getvalue())
-
-
-def read_csv(file: Path) -> list[dict[str, str]]:
-    with file.open(encoding="utf-8", newline="") as stream:
-        return list(csv.DictReader(stream))
 
 
 def markdown(table: Table) -> str:

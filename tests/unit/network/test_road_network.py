@@ -41,9 +41,10 @@ def test_columns_in_other_forms() -> None:
     lines = np.arange(16.0).reshape(4, 2, 2)
     report = {"read": {"ways": 3}}
     network = RoadNetwork.from_arrays(
-        *TRIANGLE, road_class=["primary"] * 4, oneway=[0, 1, 1.0, 0], geometry=lines,
+        *TRIANGLE, road_class=["primary"] * 4, oneway=[0, 1, 1.0, 0],
+        geometry=lines,  # type: ignore[arg-type]
         provenance={"report": report},
-    )  # type: ignore[arg-type]  # fmt: skip
+    )  # fmt: skip
     report["read"]["ways"] = 4
     assert network.road_class.tolist() == [4] * 4
     assert network.oneway.tolist() == [False, True, True, False]
