@@ -34,7 +34,7 @@ from ideal_dispatch.cities import HARBOUR_MODEL, harbour_city
 from ideal_dispatch.service.record.audit import log_rows, verify
 from ideal_dispatch.service.record.database import Database, Job
 from ideal_dispatch.service.record.rows import LogRow
-from ideal_dispatch.service.tokens import digest
+from ideal_dispatch.service.settings import digest
 from tests.postgres import running_postgres
 
 UNITS, CALLS, CLIENTS = 10, 40, 8

@@ -99,7 +99,7 @@ class Town:
 
     @classmethod
     def write(cls, folder: Path) -> "Town":
-        from ideal_dispatch.service.tokens import new_token
+        from ideal_dispatch.service.settings import new_token
 
         city, rng = harbour_city(), np.random.default_rng(0)
         city.network.save(folder / "city.network")

@@ -27,8 +27,7 @@ from ideal_dispatch.service.http.answer_schemas import Recommendation
 from ideal_dispatch.service.http.app import create_app
 from ideal_dispatch.service.http.server import options as server_options
 from ideal_dispatch.service.service import Service
-from ideal_dispatch.service.settings import ServiceSettings
-from ideal_dispatch.service.tokens import digest
+from ideal_dispatch.service.settings import ServiceSettings, digest
 from tests.conftest import ROOT
 from tests.unit.dispatch.worlds import depots, random_model, world
 from tests.waiting import PATIENCE_S as PATIENCE_S
@@ -152,7 +151,8 @@ class Client(httpx.Client):
         A service starts without units.
         """
         given = news or counts(**COUNTS)
-        return _good(self.put("/v1/units", json=given, headers=bearer(role)))
+        taken: dict[str, Any] = _good(self.put("/v1/units", json=given, headers=bearer(role)))
+        return taken
 
     def reply(
         self, made: Mapping[str, Any], action: str = "accept", role: str = "dispatcher", **more: Any

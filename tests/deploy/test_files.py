@@ -12,7 +12,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from benchmarks.load import HANDBOOK, restarts
 from benchmarks.ports import free_port
 from benchmarks.stack import DEPLOY, WORKER_PORTS, nginx_command, put_in
-from ideal_dispatch.service.metrics import Metrics
+from ideal_dispatch.service.service import Metrics
 from ideal_dispatch.service.settings import Server, ServiceSettings
 
 

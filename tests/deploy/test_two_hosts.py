@@ -41,8 +41,8 @@ def hosts(town: Town) -> Iterator[Hosts]:
         database = server.new_database()
         for one in pair:
             url = database.replace("127.0.0.1", one.gateway)
-            server = {"expiry_s": 3600.0}
-            config = town.config(f"{one.name}.toml", audit={"url": url}, server=server)
+            patient = {"expiry_s": 3600.0}
+            config = town.config(f"{one.name}.toml", audit={"url": url}, server=patient)
             stack.enter_context(one.worker(config))
         yield Hosts(town, pair[0], pair[1], database)
 

@@ -97,7 +97,7 @@ METRICS = re.compile(r"\b(ideal_[a-z_]+[a-z])(?=[`{\[ ])")
 @pytest.mark.parametrize("name", ["docs/operations.md", "docs/deployment.md", "deploy/alerts.yml"])
 def test_metrics_that_are_named_exist(name: str) -> None:
     pytest.importorskip("prometheus_client", reason="the service extra is not installed")
-    from ideal_dispatch.service.metrics import Metrics
+    from ideal_dispatch.service.service import Metrics
 
     families = list(Metrics().registry.collect())
     known = {f"{one.name}_total" if one.type == "counter" else one.name for one in families}

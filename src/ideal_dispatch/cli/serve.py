@@ -62,9 +62,9 @@ def serve(
 
     token = ""
     if new_token:
-        from ideal_dispatch.service import tokens
+        from ideal_dispatch.service import settings as tables
 
-        token, hashed = tokens.new_token()
+        token, hashed = tables.new_token()
         say(f"token:  {token}")
         say(f"sha256: {hashed}")
         return

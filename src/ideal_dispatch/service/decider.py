@@ -1,4 +1,4 @@
-"""The thread that decides: one at a time, and replaced at once where it hangs.
+"""Which calls are let in, and the thread that decides: it is replaced at once where it hangs.
 
 Python holds the interpreter's lock: two threads decided no more than one. More calls at once need
 more workers.
@@ -9,13 +9,14 @@ import logging
 import os
 import queue
 import threading
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import TypeVar
 
 from ideal_dispatch.errors import IdealError
-from ideal_dispatch.service.errors import RecordUnavailableError
+from ideal_dispatch.service.errors import BusyError, RecordUnavailableError, StartingError
 from ideal_dispatch.service.record.database import Job
 
 log = logging.getLogger(__name__)
@@ -25,6 +26,7 @@ MOST_HUNG = 2
 
 _MOST_STUCK = 8  # threads that wait for a database that does not answer
 _LEAST = 0.15  # of a task's time: one begun with less would be taken for one that hangs
+_SHARE = 3  # times what is free: what one client may have
 _GRACE_S = 0.02  # for a thread that was given up to come back by itself
 
 _Found = TypeVar("_Found")
@@ -109,3 +111,37 @@ class Decider:
         while self._thread is me and (task := self._tasks.get()) is not None:
             self._task = task
             task()
+
+
+class Admission:
+    """Lets calls in while the worker is ``ready`` and places are left.
+
+    A client has at most three times as many places as are left free, so one that storms leaves a
+    quarter to others. Lives on one event loop.
+    """
+
+    def __init__(self, places: int, ready: Callable[[], bool]) -> None:
+        self._places, self._ready = places, ready
+        self._held: Counter[str] = Counter()
+
+    @property
+    def inside(self) -> int:
+        """Calls that are being answered or wait."""
+        return self._held.total()
+
+    def check(self, client: str) -> None:
+        """Refuse at once where there is no place for this client now."""
+        if not self._ready():
+            raise StartingError("this worker is starting; ask again in a moment")
+        if self._held[client] >= _SHARE * (self._places - self.inside):
+            raise BusyError("more calls wait than can be answered in time; ask again in a moment")
+
+    @contextmanager
+    def admit(self, client: str) -> Iterator[None]:
+        """A place for a call, or the refusal at once."""
+        self.check(client)
+        self._held[client] += 1
+        try:
+            yield
+        finally:
+            self._held[client] -= 1

@@ -9,7 +9,7 @@ from pathlib import Path
 from ideal_dispatch.cities import HARBOUR_MODEL, HARBOUR_STEM
 from ideal_dispatch.service import settings as tables
 from ideal_dispatch.service.clock import ClockTable
-from ideal_dispatch.service.tokens import new_token
+from ideal_dispatch.service.settings import new_token
 
 MORNING = "2025-03-19T07:30:00+08:00"
 """The rush hour of a training day that was recorded from midnight to midnight."""

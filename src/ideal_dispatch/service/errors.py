@@ -16,6 +16,18 @@ class ConflictError(IdealError):
         self.code, self.extra = code, extra
 
 
+class UnauthorizedError(IdealError):
+    """No token, or one that is not configured."""
+
+
+class BusyError(IdealError):
+    """More calls wait than can be answered in time."""
+
+
+class StartingError(IdealError):
+    """A worker that cannot advise yet; another one may."""
+
+
 class RecordUnavailableError(IdealError):
     """The database does not answer in time: nothing was changed."""
 

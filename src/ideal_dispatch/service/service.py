@@ -13,18 +13,18 @@ from functools import cache, partial
 from itertools import count
 from typing import Any, Literal, TypeVar
 
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+
 from ideal_dispatch import __version__
 from ideal_dispatch.errors import IdealError, InputError
-from ideal_dispatch.service.admission import Admission
 from ideal_dispatch.service.clock import SECOND, moment_text
 from ideal_dispatch.service.closures import ClosureLayer
-from ideal_dispatch.service.decider import Decider, LateError
+from ideal_dispatch.service.decider import Admission, Decider, LateError
 from ideal_dispatch.service.deciding.engine import Engine
 from ideal_dispatch.service.deciding.weather import WeatherPoll, weather_provider
 from ideal_dispatch.service.dispatches import DispatchFollower
 from ideal_dispatch.service.errors import ConflictError, RecordUnavailableError
 from ideal_dispatch.service.events import EventStreams
-from ideal_dispatch.service.metrics import Metrics
 from ideal_dispatch.service.recommending import Question, Recommender, new_id
 from ideal_dispatch.service.record.audit import prune
 from ideal_dispatch.service.record.database import Database, Job
@@ -41,6 +41,8 @@ _RECORD_SHARE, _RECORD_S = 0.2, 0.4  # of a deadline, for recording that there w
 _SEND_SHARE = 0.03  # of a deadline, for sending the answer
 _COVER_S = 5.0  # between looks at how far the next call is from help
 _THREADS = 8  # that wait for the database
+
+_BUCKETS = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 1.5, 2.0, 3.0, 5.0)
 
 _Found = TypeVar("_Found")
 
@@ -72,6 +74,30 @@ class CityNow:
     clock: dict[str, Any]
     cover: dict[str, float | None] | None
     units_known: bool
+
+
+class Metrics:
+    """Counters and gauges in a registry of their own, so that tests do not share it."""
+
+    def __init__(self) -> None:
+        self.registry = registry = CollectorRegistry()
+        counter, gauge = partial(Counter, registry=registry), partial(Gauge, registry=registry)
+        self.decisions = counter("ideal_recommendations", "Answers by decision", ["decision"])
+        self.remarks = counter("ideal_degraded", "Remarks given with answers", ["code"])
+        self.refused = counter("ideal_refused", "Requests refused, by code", ["code"])
+        self.repeated = counter("ideal_repeated", "Requests answered as before (same key)")
+        self.replies = counter("ideal_replies", "Replies of dispatchers", ["action"])
+        self.latency = Histogram(
+            "ideal_latency_seconds", "From request to answer", buckets=_BUCKETS, registry=registry
+        )
+        self.waiting = gauge("ideal_calls_waiting", "Calls being answered or waiting")
+        self.hung = counter("ideal_hung_decisions", "Decision threads that were given up")
+        self.listeners = gauge("ideal_listeners", "Open streams of events")
+        self.database_up = gauge("ideal_database_up", "1 if the database answers")
+
+    def page(self) -> bytes:
+        """All of them in the text format of Prometheus."""
+        return generate_latest(self.registry)
 
 
 class Service:

@@ -5,10 +5,12 @@ the TOML. This is the only module of the package that reads the environment.
 """
 
 import hashlib
+import hmac
 import json
 import os
 import re
-from collections.abc import Mapping
+import secrets
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
@@ -21,6 +23,7 @@ from ideal_dispatch.network import SNAP_LIMIT_M
 from ideal_dispatch.plugins import TRAFFIC_SOURCES, WEATHER, check_name
 from ideal_dispatch.ranges import Checked, Range, check_fields
 from ideal_dispatch.service.clock import ClockTable
+from ideal_dispatch.service.errors import UnauthorizedError
 from ideal_dispatch.service.units import Status
 from ideal_dispatch.toml_tables import built, complaints_about, read_toml, require
 
@@ -304,3 +307,31 @@ def _tokens(tables: Any, environment: str) -> tuple[Token, ...]:
 def _check_url(url: str) -> None:
     whole = re.match(r"https?://[^/\s]+", url) is not None
     require(not url or whole, f"url {url!r}: an address such as https://host/path is needed")
+
+
+# --- tokens of 256 random bits, of which only hashes are stored -------------------------
+
+
+def new_token() -> tuple[str, str]:
+    """A token and its hash for the settings."""
+    token = secrets.token_urlsafe(32)
+    return token, digest(token)
+
+
+def digest(token: str) -> str:
+    """What is stored of a token."""
+    return hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def authenticate(token: str | None, configured: Sequence[Token]) -> Token:
+    """The configured token that was presented, found in constant time, or the refusal."""
+    how = "send `Authorization: Bearer …` with one that is configured"
+    if token is None:
+        raise UnauthorizedError(f"no token; {how}")
+    presented, found = digest(token), None
+    for known in configured:  # all of them, so that time says nothing
+        if hmac.compare_digest(presented, known.sha256):
+            found = known
+    if found is None:
+        raise UnauthorizedError(f"unknown token; {how}")
+    return found

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from ideal_dispatch.service.tokens import digest
+from ideal_dispatch.service.settings import digest
 from tests.postgres import Postgres
 from tests.service_town import Town, bearer, launched, serving
 from tests.service_town import town as town

@@ -4,7 +4,8 @@ from contextlib import ExitStack
 
 import pytest
 
-from ideal_dispatch.service.admission import Admission, BusyError, StartingError
+from ideal_dispatch.service.decider import Admission
+from ideal_dispatch.service.errors import BusyError, StartingError
 
 
 def test_beyond_the_places_the_refusal_is_at_once() -> None:

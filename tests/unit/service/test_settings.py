@@ -12,8 +12,7 @@ import pytest
 from ideal_dispatch.errors import FileFormatError, InputError
 from ideal_dispatch.fleet.table import FleetTable
 from ideal_dispatch.service import settings as module
-from ideal_dispatch.service.settings import Server, ServiceSettings, state_folder
-from ideal_dispatch.service.tokens import digest
+from ideal_dispatch.service.settings import Server, ServiceSettings, digest, state_folder
 from tests.conftest import ROOT
 
 BASE: Mapping[str, Mapping[str, Any]] = {

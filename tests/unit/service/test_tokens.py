@@ -2,8 +2,8 @@
 
 import pytest
 
-from ideal_dispatch.service.settings import Token
-from ideal_dispatch.service.tokens import UnauthorizedError, authenticate, digest, new_token
+from ideal_dispatch.service.errors import UnauthorizedError
+from ideal_dispatch.service.settings import Token, authenticate, digest, new_token
 
 
 def test_a_new_token_is_long_random_and_stored_as_its_hash() -> None:

@@ -7,8 +7,7 @@ from fastapi import Depends, Request
 from fastapi.security import HTTPBearer
 from starlette.exceptions import HTTPException
 
-from ideal_dispatch.service.settings import Token
-from ideal_dispatch.service.tokens import authenticate
+from ideal_dispatch.service.settings import Token, authenticate
 
 COOKIE = "ideal_session"
 

@@ -11,15 +11,16 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from ideal_dispatch.errors import IdealError, InputError
-from ideal_dispatch.service.admission import RETRY_AFTER_S, BusyError, StartingError
 from ideal_dispatch.service.errors import (
+    BusyError,
     ClosesTooMuchError,
     ConflictError,
     RecordUnavailableError,
+    StartingError,
+    UnauthorizedError,
 )
 from ideal_dispatch.service.http.answer_schemas import ErrorAnswer
 from ideal_dispatch.service.requests import first_fault
-from ideal_dispatch.service.tokens import UnauthorizedError
 
 log = logging.getLogger(__name__)
 
@@ -35,7 +36,7 @@ _STATUS: Mapping[type[Exception], tuple[int, str]] = {
 _CODES = {422: "invalid", 403: "forbidden", 404: "not_found", 405: "method_not_allowed"}
 _HEADERS = {
     401: {"WWW-Authenticate": "Bearer"},
-    503: {"Retry-After": str(RETRY_AFTER_S)},
+    503: {"Retry-After": "1"},
 }
 
 REFUSALS: dict[int | str, dict[str, Any]] = {

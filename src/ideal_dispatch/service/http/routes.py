@@ -9,6 +9,7 @@ from functools import partial
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Depends, Header, Query, Request
+from prometheus_client import CONTENT_TYPE_LATEST
 from pydantic_core import to_json
 from starlette.responses import Response, StreamingResponse
 
@@ -16,18 +17,16 @@ from ideal_dispatch.errors import IdealError, InputError
 from ideal_dispatch.forecast.model_directory import model_card as card_of
 from ideal_dispatch.service import closures as closed_roads
 from ideal_dispatch.service import dispatches as followed
-from ideal_dispatch.service import recommending, replies, unit_news
+from ideal_dispatch.service import recommending, unit_news
 from ideal_dispatch.service import requests as schemas
-from ideal_dispatch.service.admission import BusyError
 from ideal_dispatch.service.clock import micros
-from ideal_dispatch.service.errors import ConflictError
+from ideal_dispatch.service.errors import BusyError, ConflictError
 from ideal_dispatch.service.http import access
 from ideal_dispatch.service.http import answer_schemas as out
 from ideal_dispatch.service.http.access import Admin, Changer, Dispatcher, Reader
 from ideal_dispatch.service.http.eido import Eido
 from ideal_dispatch.service.http.protection import ASK, BEGAN, EIDO, SESSION, UNITS
 from ideal_dispatch.service.http.refusals import REFUSALS, or_404
-from ideal_dispatch.service.metrics import CONTENT_TYPE
 from ideal_dispatch.service.record.transaction import State, Transaction
 from ideal_dispatch.service.service import CityNow, Health, Service
 
@@ -148,7 +147,7 @@ async def reply(
     `code`: `unit_promised`, `unit_gone`, `answered`, `expired`, `superseded` or `ended`.
     """
     given = said.model_dump(exclude={"question"} if said.question is None else None)
-    change = partial(replies.reply, id=id, said=given, actor=dispatcher.name)
+    change = partial(followed.reply, id=id, said=given, actor=dispatcher.name)
     made = or_404(await service.write(change))
     service.metrics.replies.labels(said.action).inc()
     return _json(made)
@@ -413,4 +412,4 @@ async def metrics(request: Request, service: Serving) -> Response:
     """Numbers for Prometheus, for auditors and admins unless the settings make them public."""
     if not service.settings.server.public_metrics:
         access.check_role(access.token_of(request), "auditor", "admin")
-    return Response(service.measure(), media_type=CONTENT_TYPE)
+    return Response(service.measure(), media_type=CONTENT_TYPE_LATEST)

@@ -5,9 +5,9 @@ from types import SimpleNamespace
 import pytest
 from starlette.requests import Request
 
+from ideal_dispatch.service.errors import UnauthorizedError
 from ideal_dispatch.service.http.access import COOKIE, token_of
-from ideal_dispatch.service.settings import Token
-from ideal_dispatch.service.tokens import UnauthorizedError, digest
+from ideal_dispatch.service.settings import Token, digest
 
 
 @pytest.mark.parametrize(

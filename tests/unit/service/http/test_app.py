@@ -15,7 +15,7 @@ from ideal_dispatch.service.demo import demo
 from ideal_dispatch.service.http import access
 from ideal_dispatch.service.http import answer_schemas as out
 from ideal_dispatch.service.service import CityNow, Health
-from ideal_dispatch.service.tokens import authenticate
+from ideal_dispatch.service.settings import authenticate
 from tests.service_town import (
     ASK,
     EIDO,

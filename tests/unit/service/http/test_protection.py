@@ -10,10 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ideal_dispatch.service.admission import Admission
+from ideal_dispatch.service.decider import Admission
 from ideal_dispatch.service.http.protection import ASK, EIDO, SESSION, Protection, depth, elements
-from ideal_dispatch.service.settings import Server, Token
-from ideal_dispatch.service.tokens import digest
+from ideal_dispatch.service.settings import Server, Token, digest
 
 
 def nesting(value: Any) -> int:

@@ -7,10 +7,14 @@ import pytest
 from starlette.exceptions import HTTPException
 
 from ideal_dispatch.errors import InputError, OffNetworkError
-from ideal_dispatch.service.admission import BusyError, StartingError
-from ideal_dispatch.service.errors import ConflictError, RecordUnavailableError
+from ideal_dispatch.service.errors import (
+    BusyError,
+    ConflictError,
+    RecordUnavailableError,
+    StartingError,
+    UnauthorizedError,
+)
 from ideal_dispatch.service.http.refusals import refusal_of
-from ideal_dispatch.service.tokens import UnauthorizedError
 
 
 @pytest.mark.parametrize(

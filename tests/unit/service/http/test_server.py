@@ -19,8 +19,8 @@ from ideal_dispatch.service.settings import (
     ModelFiles,
     ServiceSettings,
     Token,
+    digest,
 )
-from ideal_dispatch.service.tokens import digest
 from tests.waiting import PATIENCE_S, wait_for
 
 SETTINGS = ServiceSettings(
