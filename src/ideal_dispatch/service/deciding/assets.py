@@ -1,8 +1,9 @@
 """What the service works with: city, model, policy and traffic, loaded as the settings say."""
 
 import json
+import os
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -144,6 +145,14 @@ class RememberedModel(Model):
     Calls share a context until the hour or the weather changes: of 500 in a row, one forecast
     was made.
     """
+
+    @staticmethod
+    def load(folder: str | os.PathLike[str]) -> "RememberedModel":
+        """Read a model directory."""
+        model = Model.load(folder)
+        return RememberedModel(
+            **{one.name: getattr(model, one.name) for one in fields(model) if one.init}
+        )
 
     @cached_property
     def _kept(self) -> dict[tuple[Any, ...], Forecast]:
