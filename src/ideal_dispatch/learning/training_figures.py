@@ -1,4 +1,4 @@
-"""Figures of a training report: curves, errors by kind of trip, speeds, radius and shape."""
+"""Figures of a training report: curves, errors by hour, speeds, radius and shape."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,10 +23,8 @@ _WIDTHS = {"motorway": 2.4, "trunk": 2.4, "primary": 2.0, "secondary": 1.5, "ter
 _DASHES = (0, (4, 2))
 _LINE: dict[str, Any] = {"linewidth": 1.8, "marker": "o", "markersize": 3.5}
 
-Bars = tuple[FloatArray, FloatArray]
-"""Means and the half widths of their intervals."""
-
-Named = Sequence[tuple[str, Bars]]
+Named = Sequence[tuple[str, FloatArray, FloatArray]]
+"""Names with means and the half widths of their intervals."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -46,7 +44,7 @@ class Reliability:
     high: FloatArray
 
 
-def curves(history: Sequence[Epoch], best_epoch: int | None, held_out: str) -> "Figure":
+def curves(history: Sequence[Epoch], kept_epoch: int | None, held_out: str) -> "Figure":
     """Loss on the training trips and error on those held out, epoch by epoch."""
     from matplotlib.ticker import MaxNLocator
 
@@ -57,30 +55,13 @@ def curves(history: Sequence[Epoch], best_epoch: int | None, held_out: str) -> "
     errors = [epoch.validation_mae_s for epoch in history]
     right.plot(epochs, errors, color=ORANGE, **_LINE)
     right.set(xlabel="epoch", ylabel=f"error on {held_out} (s)")
-    if best_epoch is not None:
-        best = errors[best_epoch - 1]
-        right.plot(best_epoch, best, marker="o", markersize=9, color=GREEN, zorder=4)
-        right.set_title(f"kept: epoch {best_epoch}, {best:.1f} s", fontsize=9, color=INK)
+    if kept_epoch:
+        kept = errors[kept_epoch - 1]
+        right.plot(kept_epoch, kept, marker="o", markersize=9, color=GREEN, zorder=4)
+        right.set_title(f"kept: epoch {kept_epoch}, {kept:.1f} s", fontsize=9, color=INK)
     for axes in (left, right):
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         axes.margins(y=0.12)
-    return figure
-
-
-def descent(table: FloatArray) -> "Figure":
-    """Objective, length of the direction and of the weights, step by step."""
-    figure, (left, right) = plain_axes(2, 3.2)
-    _, _, objective, direction, weights = table.T
-    steps = np.arange(1, len(table) + 1)
-    for values, colour, name in (
-        (objective, ACCENT, "objective of the batch"),
-        (direction, ORANGE, "length of the direction"),
-    ):
-        left.plot(steps, values, color=colour, linewidth=0.8, label=name)
-    left.set(xlabel="step", yscale="log")
-    left.legend(frameon=False, fontsize=9)
-    right.plot(steps, weights, color=GREEN, linewidth=1.4)
-    right.set(xlabel="step", ylabel="length of all weights")
     return figure
 
 
@@ -88,7 +69,7 @@ def by_hour(named: Named, trips: FloatArray) -> "Figure":
     """Error of the model and of a baseline by hour of the day, above the number of trips."""
     figure, (axes, below) = plain_axes(2, 4.2, rows=2, heights=(4, 1))
     hours = np.arange(24)
-    for (name, (mean, half)), colour, shift in zip(
+    for (name, mean, half), colour, shift in zip(
         named, (ACCENT, ORANGE), (-0.12, 0.12), strict=False
     ):
         axes.errorbar(
@@ -102,33 +83,6 @@ def by_hour(named: Named, trips: FloatArray) -> "Figure":
     below.bar(hours, trips, color=MUTED, width=0.7)
     below.set(xlabel="hour of the day", ylabel="trips", xlim=(-0.7, 23.7))
     below.set_xticks(range(0, 24, 2), [f"{hour:02d}" for hour in range(0, 24, 2)])
-    return figure
-
-
-def by_distance_and_class(
-    distances: Sequence[str],
-    of_distance: Sequence[tuple[str, Bars]],
-    classes: Sequence[str],
-    of_class: Sequence[tuple[str, Bars]],
-) -> "Figure":
-    """Error as a share of the travel time, by length of the way and by its road classes."""
-    tall = max(3.6, 1.4 + 0.27 * len(classes))
-    figure, (left, right) = plain_axes(2, tall)
-    for axes, names, named in ((left, distances, of_distance), (right, classes, of_class)):
-        places = np.arange(len(names))
-        for (name, (mean, half)), colour, shift in zip(
-            named, (ACCENT, ORANGE), (-0.19, 0.19), strict=False
-        ):
-            axes.barh(places + shift, 100 * mean, height=0.36, color=colour, label=name)
-            axes.errorbar(100 * mean, places + shift, xerr=100 * half, fmt="none", ecolor=INK,
-                          elinewidth=0.9)  # fmt: skip
-        axes.set_yticks(places, names)
-        axes.tick_params(axis="y", length=0)
-        axes.invert_yaxis()
-        axes.set_xlabel("mean absolute error (% of the mean time)")
-        axes.set_xlim(left=0)
-    handles, labels = left.get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper left", ncols=2, frameon=False, fontsize=9)
     return figure
 
 
