@@ -17,8 +17,7 @@ from pathlib import Path
 
 from ideal_dispatch.cities import HARBOUR_MODEL, TRAINING_DAYS, City, harbour_city, harbour_traffic
 from ideal_dispatch.context.calendar import zone
-from ideal_dispatch.evaluation.arrivals import Arrivals
-from ideal_dispatch.evaluation.race_predictors import fit_predictors
+from ideal_dispatch.evaluation.predictors import Arrivals, fit_predictors
 from ideal_dispatch.files import write_csv
 from ideal_dispatch.forecast.model_directory import RESPONSE_TIMES
 from ideal_dispatch.forecast.response_time import ResponseModel

@@ -15,16 +15,16 @@ import numpy as np
 import numpy.typing as npt
 
 from ideal_dispatch import __version__
-from ideal_dispatch.evaluation.arrivals import Arrivals
-from ideal_dispatch.evaluation.race_judgement import OURS
-from ideal_dispatch.evaluation.race_predictors import (
+from ideal_dispatch.evaluation.predictors import (
     BOOSTING,
     QUOTE,
+    Arrivals,
     Pairs,
     Predictors,
     fit_predictors,
     rank,
 )
+from ideal_dispatch.evaluation.race_judgement import OURS
 from ideal_dispatch.evaluation.race_report import races_report, write_races
 from ideal_dispatch.evaluation.race_study import (
     RaceStudy,
@@ -199,7 +199,7 @@ def transfer(log: Responses, network: RoadNetwork, folder: Path) -> Table:
         ("free flow × hour and response times learned south", home),
     ):
         pairs = Pairs.of(arrivals, places, predictors)
-        ranked = rank(pairs, None, predictors)
+        ranked = rank(pairs, predictors)
         judged = pairs.judged(predictors, {name: ranked[name] for name in (OURS, QUOTE)}, days)
         rows.append(
             (name, judged.auc(OURS), *judged.saved_at(OURS, (0.25, 0.5)).tolist(),

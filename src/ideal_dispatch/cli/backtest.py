@@ -52,7 +52,6 @@ def backtest(
         --model model/ --threshold 20 -o out/backtest
     """
     from ideal_dispatch.evaluation import backtest as judged
-    from ideal_dispatch.evaluation.backtest_report import PAGE, done_table, write_backtest
     from ideal_dispatch.files import check_source
     from ideal_dispatch.forecast import Model
     from ideal_dispatch.network import RoadNetwork
@@ -72,7 +71,7 @@ def backtest(
         tuple(kind or ()),
         train,
     )
-    check_folder(output, (PAGE,), force, [responses_file, network_file, params_file])
+    check_folder(output, (judged.PAGE,), force, [responses_file, network_file, params_file])
     network = None if network_file is None else RoadNetwork.load(network_file)
     with bars() as show:
         found = judged.backtest(
@@ -85,7 +84,7 @@ def backtest(
             watch=lambda stage, done: show(stage, done, ""),
         )
         show("tables, figures and page", 0.0, "")
-        made = write_backtest(found, output, network)
+        made = judged.write_backtest(found, output, network)
     advised = found.advised
     print_facts(
         f"Backtest of {month}",
@@ -97,7 +96,7 @@ def backtest(
         },
         "left",
     )
-    table = done_table(found)
+    table = judged.done_table(found)
     out.print(table.title, style="bold", markup=False)
     print_table(table.header, table.text_rows(), ())
     say(f"wrote {made[-1]}, {made[0].name}, and {len(made) - 2} tables and figures")

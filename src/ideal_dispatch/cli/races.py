@@ -25,7 +25,6 @@ def races(
     kind: list[str] | None = None,
     together: ZeroOrMore = 5.0,
     params_file: Path | None = None,
-    skip_gap: bool = False,
     seed: Seed = 0,
     force: bool = False,
 ) -> None:
@@ -52,7 +51,6 @@ def races(
     For specialists:
       --together SECONDS  Units sent within so many seconds of each other were sent together.
       --params FILE  A .toml file with parameters of training, as for `ideal train`.
-      --skip-gap  Do not rank by the printed gap (Algorithm 2); saves minutes.
 
     Examples:
       ideal races city.responses --network city.network --learn-until 2023-04-01 \
@@ -84,7 +82,6 @@ def races(
         tuple(kind or ()),
         together,
         train,
-        gap=not skip_gap,
         seed=seed,
     )
     check_folder(output, (PAGE,), force, [responses_file, network_file, params_file])

@@ -35,9 +35,6 @@ _TIMES_IN = 2.3
 _LOWEST_IN, _HIGHEST_IN = 2.8, 5.5  # of the map, which is as high as its drives need
 
 
-# --- which calls --------------------------------------------------------------------
-
-
 def call_maps(
     judged: Judged, network: RoadNetwork, chosen: int | None, why: str
 ) -> Iterator[Figure]:
@@ -52,7 +49,6 @@ def call_maps(
     for reason, numbers in groups.items():
         for number in numbers:
             entry = entries[number]
-            figure = incident_map(network, entry, policy, outcomes.world)
             caption = words(entry, policy, outcomes.world)
             if entry["decisions"][policy]["second"] is not None:
                 goes = "it was sent" if own.sent[number] else "it was not sent"
@@ -61,6 +57,7 @@ def call_maps(
                     f" {policy} valued the second at {score_s:.1f} s; "
                     f"the threshold at {own.form} is {own.threshold_s:.1f} s, so {goes}."
                 )
+            figure = incident_map(network, entry, policy, outcomes.world)
             name = file_name(outcomes.incidents[number])
             yield Figure(f"incident-{name}", reason.capitalize(), figure, caption)
 
@@ -68,24 +65,24 @@ def call_maps(
 def standing_out(judged: Judged, policy: str) -> dict[str, list[int]]:
     """Incidents worth a look by reason: largest savings and losses at +25 %, and typical ones.
 
-    A loss is against interval-selective at the same volume, or else a second
-    that was not sent and would have saved.
+    A loss is against interval-selective at the same volume, or else a second that was not sent and
+    would have saved.
     """
-    share = VOLUMES[0]
-    own = judged.at(policy, share)
-    drives = judged.outcomes.policy(policy)
-    saved = np.where(own.sent, drives.primary_s - own.arrival_s, 0.0)
+    own, drives = judged.at(policy, VOLUMES[0]), judged.outcomes.policy(policy)
+    saved_s = np.where(own.sent, drives.primary_s - own.arrival_s, 0.0)
     reference = judged.outcomes.roles.get("interval")
     if reference is not None and reference != policy:
-        lost = -judged.saved_s(policy, reference, share)
+        lost_s = -judged.saved_s(policy, reference, VOLUMES[0])
     else:
-        lost = np.where(own.sent, 0.0, np.nan_to_num(drives.primary_s - drives.second_s))
-    usual = np.where(own.sent, np.abs(drives.primary_s - np.median(drives.primary_s)), np.inf)
+        lost_s = np.where(own.sent, 0.0, np.nan_to_num(drives.primary_s - drives.second_s))
+    usual_s = np.where(own.sent, np.abs(drives.primary_s - np.median(drives.primary_s)), np.inf)
     found: dict[str, list[int]] = {}
     taken: set[int] = set()
     for reason, worth, least in (
-        ("largest saving", saved, 0.5), ("largest loss", lost, 0.5), ("typical", -usual, -np.inf)
-    ):  # fmt: skip
+        ("largest saving", saved_s, 0.5),
+        ("largest loss", lost_s, 0.5),
+        ("typical", -usual_s, -np.inf),
+    ):
         order = np.argsort(-worth, kind="stable").tolist()
         found[reason] = [i for i in order if worth[i] > least and i not in taken][:_EACH]
         taken.update(found[reason])
@@ -105,13 +102,6 @@ class DrawnDrive:
     seconds: Sequence[float]
     expected_s: Sequence[float]
 
-    @classmethod
-    def of(cls, who: str, entry: Mapping[str, Any], drive: str, world: str) -> "DrawnDrive":
-        """A drive of a log's line by its name there."""
-        found = entry["drives"][drive]
-        station = entry["stations"][found["station"]]
-        return cls(who, logged_depot(station), **found[world])
-
     @property
     def words(self) -> str:
         promised = f"promised {clock(self.expected_s[0])}, " if self.expected_s else ""
@@ -119,97 +109,79 @@ class DrawnDrive:
         return f"{self.who} from {where}: {promised}took {clock(sum(self.seconds))}."
 
 
+def drives_of(entry: Mapping[str, Any], policy: str, world: str) -> list[DrawnDrive]:
+    """The drives of a policy's ambulances in a log's line, the second whether sent or not."""
+    found = []
+    for who, key in (("First ambulance", "primary"), ("Second", "second")):
+        if name := entry["decisions"][policy][key]:
+            drive = entry["drives"][name]
+            depot = logged_depot(entry["stations"][drive["station"]])
+            found.append(DrawnDrive(who, depot, **drive[world]))
+    return found
+
+
+def words(entry: Mapping[str, Any], policy: str, world: str) -> str:
+    """The incident in a few sentences."""
+    incident, (first, *rest) = entry["incident"], drives_of(entry, policy, world)
+    text = f"{incident['name']}, {incident['at'][:16].replace('T', ' ')}. {first.words}"
+    if not rest:
+        reason = entry["decisions"][policy]["reason"].removesuffix(".")
+        return f"{text} There was no second. {reason}."
+    saved_s = sum(first.seconds) - sum(rest[0].seconds)
+    ahead = "Both take the same time."
+    if saved_s >= 0.5:
+        ahead = f"The second is {saved_s:.0f} s sooner."
+    elif saved_s <= -0.5:
+        ahead = f"The second is {-saved_s:.0f} s later and saves nothing."
+    return f"{text} {rest[0].words} {ahead}"
+
+
 def incident_map(
     network: RoadNetwork, entry: Mapping[str, Any], policy: str, world: str
 ) -> "drawn.Figure":
-    """The call of a log's line with a policy's ambulances, the second whether it was sent or not.
+    """Above the streets that two ambulances drove; below the total time promised on the way.
 
-    Depots that no ambulance left are shown where they lie within the map.
+    Where both drive the same street, the second one's dashes lie on the first one's line. Depots
+    that no ambulance left are shown where they lie within the map.
     """
-    decision = entry["decisions"][policy]
-    named = (("first", decision["primary"]), ("second", decision["second"]))
-    drives = [DrawnDrive.of(who, entry, drive, world) for who, drive in named if drive]
+    drives, node = drives_of(entry, policy, world), entry["incident"]["node"]
     highest = max((max(one.edges, default=0) for one in drives), default=0)
     if highest >= network.num_edges:
         raise InputError(
             f"incident {entry['incident']['name']}: edge {highest} is not on this network; "
             "give the network of the run"
         )
-    depots = [logged_depot(station) for station in entry["stations"]]
-    return draw_drives(network, entry["incident"]["node"], drives, depots)
-
-
-def draw_drives(
-    network: RoadNetwork, node: int, drives: Sequence[DrawnDrive], depots: Sequence[Depot] = ()
-) -> "drawn.Figure":
-    """Above the streets that two ambulances drove; below the total time promised on the way.
-
-    Where both drive the same street, the second one's dashes lie on the first
-    one's line. ``depots`` are shown where they lie within the map.
-    """
     aspect = map_aspect(network)
     lines = [
         np.concatenate([np.empty((0, 2)), *(network.polyline(edge) for edge in one.edges)])
         for one in drives
     ]
-    starts = [one.depot for one in drives]
-    nodes = [node, *(depot.node for depot in starts)]
+    nodes = [node, *(one.depot.node for one in drives)]
     ends = np.column_stack([network.lon[nodes], network.lat[nodes]])
     low, high = _window(np.concatenate([ends, *lines]), aspect)
     width, height = high - low
-    map_in = WIDTH_IN * aspect * height / width
-    heights = (map_in, _TIMES_IN)
+    heights = (WIDTH_IN * aspect * height / width, _TIMES_IN)
     figure, (above, below) = plain_axes(2, sum(heights), rows=2, heights=heights)
     above.set_axis_off()
     above.set_aspect(aspect)
     above.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]))
-    _draw_map(above, network, node, dict(zip(drives, lines, strict=True)), [*starts, *depots])
+    inside = (network.lon > low[0]) & (network.lon < high[0])
+    inside &= (network.lat > low[1]) & (network.lat < high[1])
+    shown = inside[network.tail] | inside[network.head]
+    for _, _, thickness, edges in road_layers(network):
+        draw_roads(above, network, ("", _ROAD, thickness, edges[shown[edges]]))
+    looks = ((ACCENT, "-", 5.5), (ORANGE, _DASHES, 2.8))
+    for one, line, (colour, dashes, thickness) in zip(drives, lines, looks, strict=False):
+        above.plot(*line.T, color="white", linewidth=thickness + 1.8, zorder=4, alpha=0.9)
+        above.plot(*line.T, color=colour, linestyle=dashes, linewidth=thickness, zorder=5,
+                   label=one.who, dash_capstyle="butt", solid_capstyle="round")  # fmt: skip
+    above.plot(network.lon[node], network.lat[node], marker="o", markersize=13, color=INK,
+               markeredgecolor="white", markeredgewidth=2, zorder=7)  # fmt: skip
+    depots = [one.depot for one in drives] + [logged_depot(one) for one in entry["stations"]]
+    mark_depots(above, network, [one for one in dict.fromkeys(depots) if inside[one.node]])
+    scale_bar(above, float(network.lat.mean()))
     _times(below, drives)
     return figure
-
-
-def words(entry: Mapping[str, Any], policy: str, world: str) -> str:
-    """The incident in a few sentences."""
-    decision, incident = entry["decisions"][policy], entry["incident"]
-    first = DrawnDrive.of("First ambulance", entry, decision["primary"], world)
-    text = f"{incident['name']}, {incident['at'][:16].replace('T', ' ')}. {first.words}"
-    if decision["second"] is None:
-        return f"{text} There was no second. {decision['reason'].removesuffix('.')}."
-    second = DrawnDrive.of("Second", entry, decision["second"], world)
-    saved = sum(first.seconds) - sum(second.seconds)
-    ahead = "Both take the same time."
-    if saved >= 0.5:
-        ahead = f"The second is {saved:.0f} s sooner."
-    elif saved <= -0.5:
-        ahead = f"The second is {-saved:.0f} s later and saves nothing."
-    return f"{text} {second.words} {ahead}"
-
-
-# --- the map ------------------------------------------------------------------------
-
-
-def _draw_map(
-    axes: "Axes",
-    network: RoadNetwork,
-    node: int,
-    lines: Mapping[DrawnDrive, FloatArray],
-    depots: Sequence[Depot],
-) -> None:
-    (west, east), (south, north) = axes.get_xlim(), axes.get_ylim()
-    inside = (network.lon > west) & (network.lon < east)
-    inside &= (network.lat > south) & (network.lat < north)
-    shown = inside[network.tail] | inside[network.head]
-    for _, _, width, edges in road_layers(network):
-        draw_roads(axes, network, ("", _ROAD, width, edges[shown[edges]]))
-    looks = ((ACCENT, "-", 5.5), (ORANGE, _DASHES, 2.8))
-    for (one, line), (colour, dashes, width) in zip(lines.items(), looks, strict=False):
-        axes.plot(*line.T, color="white", linewidth=width + 1.8, zorder=4, alpha=0.9)
-        axes.plot(*line.T, color=colour, linestyle=dashes, linewidth=width, zorder=5,
-                  label=one.who, dash_capstyle="butt", solid_capstyle="round")  # fmt: skip
-    axes.plot(network.lon[node], network.lat[node], marker="o", markersize=13, color=INK,
-              markeredgecolor="white", markeredgewidth=2, zorder=7)  # fmt: skip
-    mark_depots(axes, network, [one for one in dict.fromkeys(depots) if inside[one.node]])
-    scale_bar(axes, float(network.lat.mean()))
 
 
 def _window(seen: FloatArray, aspect: float) -> tuple[FloatArray, FloatArray]:
@@ -222,9 +194,6 @@ def _window(seen: FloatArray, aspect: float) -> tuple[FloatArray, FloatArray]:
     span = np.array([width, max(height, width * _LOWEST_IN / WIDTH_IN)])
     middle = (low + high) / 2
     return (middle - span / 2) / square, (middle + span / 2) / square
-
-
-# --- promised times -----------------------------------------------------------------
 
 
 def _times(axes: "Axes", drives: Sequence[DrawnDrive]) -> None:

@@ -28,7 +28,6 @@ SURE = 2.0
 """A difference of more standard errors than this is called sure."""
 
 _SAME_CALLS = 0.001
-_YEAR_H = 8760.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,11 +112,6 @@ class FleetRun:
         """Hours a year for which a unit was held that took no patient."""
         seconds = self.second_share * self.entitled * self.calls_a_year
         return seconds * self.second_unit_minutes / 60.0
-
-    @property
-    def units_held(self) -> float:
-        """The same as a number of units that are held day and night."""
-        return self.unit_hours / _YEAR_H
 
 
 @dataclass(frozen=True, slots=True)

@@ -146,26 +146,21 @@ class Judged:
         rows = self.rows(roles[role] for role in BASELINES if role in roles)
         return max(rows, key=self.rate, default=None)
 
-    def beating(self, policy: str, found_on: Outcomes | None = None) -> Strategy | None:
+    def beating(self, policy: str) -> Strategy | None:
         """A policy where it first exceeds the strongest baseline's candidate-optimal rate.
 
-        [IDEAL] Figures 4 and 7, the point of lower volume: of all thresholds the one that
-        sends the fewest second units. As in the paper it is found on the incidents that it is
-        judged on; ``found_on`` is another run to find the threshold on. None where
-        no threshold does, or where there is no baseline.
+        [IDEAL] Figures 4 and 7, the point of lower volume: of all thresholds the one that sends the
+        fewest second units. As in the paper it is found on the incidents that it is judged on, so
+        it is a little too good. None where no threshold does, or where there is no baseline.
         """
-        run = self if found_on is None else Judged(found_on)
-        rival = run.strongest()
+        rival, best_s = self.strongest(), self.outcomes.best_s["paper"]
         if rival is None:
             return None
-        best_s, rate = run.outcomes.best_s["paper"], run.rate(rival)
+        rate, one = self.rate(rival), self.outcomes.policy(policy)
         threshold_s = threshold_where(
-            run.outcomes.policy(policy),
-            lambda arrival_s: regret_s(arrival_s, best_s) <= 0.0, lambda share: share > rate,
-        )  # fmt: skip
-        if threshold_s is None:
-            return None
-        return at_threshold(self.outcomes.policy(policy), threshold_s, BEATING)
+            one, lambda arrival_s: regret_s(arrival_s, best_s) <= 0.0, lambda share: share > rate
+        )
+        return None if threshold_s is None else at_threshold(one, threshold_s, BEATING)
 
     def covering(self, policy: str, goal: Goal) -> Strategy | None:
         """A policy at the highest threshold that met a goal in ``calibration``.
@@ -182,9 +177,8 @@ class Judged:
         threshold_s = threshold_where(
             found_on.policy(policy), goal.met, lambda share: share >= goal.share
         )
-        if threshold_s is None:
-            return None
-        return at_threshold(self.outcomes.policy(policy), threshold_s)
+        one = self.outcomes.policy(policy)
+        return None if threshold_s is None else at_threshold(one, threshold_s)
 
     def curves(self, policy: str) -> dict[str, "Curve"]:
         """The points of all its thresholds by the policy's name; of its own, by that label.

@@ -12,16 +12,14 @@ import numpy as np
 import numpy.typing as npt
 
 from ideal_dispatch.arrays import BoolArray, FloatArray
-from ideal_dispatch.evaluation.race_judgement import OURS, RANDOM, SHARES, JudgedRaces
-from ideal_dispatch.evaluation.race_predictors import (
+from ideal_dispatch.evaluation.predictors import (
     BOOSTING,
     FREE_FLOW,
-    GAIN_BOOSTING,
     IDENTITY,
-    PRINTED_GAP,
     QUOTE,
     STRAIGHT,
 )
+from ideal_dispatch.evaluation.race_judgement import OURS, RANDOM, SHARES, JudgedRaces
 from ideal_dispatch.evaluation.race_study import RaceStudy
 from ideal_dispatch.forecast.model_directory import RESPONSE_TIMES
 from ideal_dispatch.network.drawing import map_legend, map_of_places
@@ -31,7 +29,6 @@ from ideal_dispatch.pages import (
     INK,
     MUTED,
     ORANGE,
-    PURPLE,
     SKY,
     SMALL_PT,
     VERMILLION,
@@ -52,11 +49,9 @@ _LOOKS = {
     OURS: (ACCENT, "-", 2.8),
     QUOTE: (GREEN, "-", 1.4),
     BOOSTING: (SKY, "-", 1.4),
-    GAIN_BOOSTING: (PURPLE, "--", 1.4),
     FREE_FLOW: (ORANGE, "-", 1.4),
     IDENTITY: (ORANGE, "-", 1.4),
     STRAIGHT: (VERMILLION, "-", 1.4),
-    PRINTED_GAP: (INK, ":", 1.6),
     RANDOM: (MUTED, "-", 1.2),
 }
 """Colour, dashes and width of the rankings that are drawn."""

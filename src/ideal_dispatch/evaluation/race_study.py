@@ -19,9 +19,8 @@ import numpy.typing as npt
 
 from ideal_dispatch.arrays import FloatArray, IntArray
 from ideal_dispatch.errors import InputError
-from ideal_dispatch.evaluation.arrivals import LONGEST_S, Arrivals
+from ideal_dispatch.evaluation.predictors import LONGEST_S, Arrivals, Pairs, fit_predictors, rank
 from ideal_dispatch.evaluation.race_judgement import OURS, JudgedRaces
-from ideal_dispatch.evaluation.race_predictors import Pairs, fit_predictors, gap_scores, rank
 from ideal_dispatch.files import atomic_write
 from ideal_dispatch.forecast import Model
 from ideal_dispatch.forecast.model_directory import RESPONSE_TIMES
@@ -129,7 +128,7 @@ class StudySettings:
     ``roll`` judges month by month, or year by year. ``kinds`` are kinds of units that race each
     other; without, those that the log's mapping names. With ``train`` a model of roads is trained
     for every window and kept in ``folder``. ``regressions`` adds boosting to the predictors that
-    ours is compared with, ``gap`` the printed gap where there is a model.
+    ours is compared with.
     """
 
     learn_until: date
@@ -138,7 +137,6 @@ class StudySettings:
     together_s: float = 5.0
     train: bool = False
     regressions: bool = True
-    gap: bool = True
     seed: int = 0
 
     def windows(self, last: date) -> list[Window]:
@@ -203,13 +201,8 @@ def study_races(
         if unseen_s is not None:  # decisions by this model use these response times
             predictors.response.save(place / RESPONSE_TIMES)
         watch(f"{stage}predicting", 0.5)
-        before = past.places(races.rows[days < start])
-        learned = Pairs.of(past, before, predictors) if len(before) else None
         pairs = Pairs.of(arrivals, arrivals.places(races.rows[rows]), predictors)
-        scores = rank(pairs, learned, predictors)
-        if used is not None and settings.gap:
-            report = partial(watch, f"{stage}printed gap")
-            scores |= gap_scores(pairs, used, seed=settings.seed, report=report)
+        scores = rank(pairs, predictors)
         judged.append(pairs.judged(predictors, scores, days[rows], settings.seed))
         chosen.append(rows)
         straight_m.append(pairs.values(lambda side: side.straight_m))

@@ -10,8 +10,13 @@ import pytest
 
 from ideal_dispatch import RoadNetwork
 from ideal_dispatch.errors import InputError
-from ideal_dispatch.evaluation.backtest import Backtest, BacktestSettings, backtest
-from ideal_dispatch.evaluation.backtest_report import backtest_report, write_backtest
+from ideal_dispatch.evaluation.backtest import (
+    Backtest,
+    BacktestSettings,
+    backtest,
+    backtest_report,
+    write_backtest,
+)
 from ideal_dispatch.records.responses import Responses
 from tests.unit.evaluation.race_logs import STATIONS, town_log
 
@@ -93,11 +98,10 @@ def test_all_is_written(found: Backtest, grid: RoadNetwork, tmp_path: Path) -> N
     report = backtest_report(found, grid)
     assert set(report.figures) == {"hours", "map"}
     assert report.numbers[0][1] == f"{len(found):,}"
-    done, thresholds, hours, stations = (
-        report.tables[name] for name in ("done", "thresholds", "hours", "stations")
+    done, thresholds, stations = (
+        report.tables[name] for name in ("done", "thresholds", "stations")
     )
     assert done.rows[0][1] + done.rows[1][1] == done.rows[2][1] == len(found)  # type: ignore[operator]
-    assert sum(row[1] for row in hours.rows) == len(found)  # type: ignore[misc]
     assert len(thresholds.bold) == 1
     assert sum(row[2] for row in stations.rows) == found.advised.sum()  # type: ignore[misc]
 

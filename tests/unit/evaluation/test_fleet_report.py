@@ -1,23 +1,16 @@
 """The page of a fleet: its tables, its words, its figures."""
 
-import numpy as np
 import pytest
 
 from ideal_dispatch.evaluation.fleet_report import (
-    answer,
-    auditor_table,
     big_numbers,
     caveats,
     fleet_report,
     harm_table,
-    hours,
     one_more_table,
-    over_fleet,
-    over_load,
-    policy_table,
+    over,
     priority_table,
-    trade,
-    unit_table,
+    rule_table,
 )
 from ideal_dispatch.evaluation.fleet_runs import FleetRuns
 from tests.unit.evaluation.fleet_rows import row, rows
@@ -31,10 +24,9 @@ FLEETS = FleetRuns.of(
 @pytest.mark.parametrize(
     ("runs", "figures", "tables"),
     [
-        (LOADS, {"trade", "hours", "load"}, {"auditor", "harm", "policies", "units", "priorities"}),
-        (FLEETS, {"trade", "hours", "fleets"}, {"auditor", "harm", "one_more", "policies", "units",
-                                                "priorities"}),
-        (FleetRuns.of([row("never")]), {"trade"}, {"policies", "units", "priorities"}),
+        (LOADS, {"load"}, {"rules", "harm", "priorities"}),
+        (FLEETS, {"load", "fleets"}, {"rules", "harm", "one_more", "priorities"}),
+        (FleetRuns.of([row("never")]), {"load"}, {"rules", "priorities"}),
     ],
 )  # fmt: skip
 def test_the_page_has_what_the_runs_allow(
@@ -68,23 +60,31 @@ def test_a_fleet_without_other_calls_has_a_page() -> None:
     made = [one | {"others_mean_s": None} for one in [*rows(0.3), *rows(0.7)]]
     made += [one | {"others_mean_s": None} for one in rows(0.3, units=11)]
     runs = FleetRuns.of(made)
-    assert "all are entitled to a second" in answer(runs.main)[0]
+    assert big_numbers(runs.main)[1][1] == "– s"
     assert fleet_report(runs).html()
     assert harm_table(runs).rows[0][5:] == (None, None)
 
 
-def test_the_auditors_table_is_against_never() -> None:
+def test_rules_are_against_never() -> None:
     (group,) = LOADS.by_load()
-    table = auditor_table(group)
-    assert [cells[:6] for cells in table.rows] == [
-        ("30 % busy", "never stood down", 12.0, 0.4, 1.0, None),
-        ("30 % busy", "stood down at first arrival", 12.0, 0.4, pytest.approx(1 / 3), None),
-        ("70 % busy", "never stood down", -4.0, 0.4, 21.0, None),
-        ("70 % busy", "stood down at first arrival", -4.0, 0.4, pytest.approx(7.0), None),
+    table = rule_table(group)
+    rules = [
+        ("never", "–"),
+        *(
+            (p, r)
+            for p in ("always", "priced C")
+            for r in ("never stood down", "stood down at first arrival")
+        ),
     ]
+    assert [cells[:3] for cells in table.rows] == [
+        (load, *rule) for load in ("30 % busy", "70 % busy") for rule in rules
+    ]
+    assert [cells[4:8] for cells in table.rows[:3]] == [
+        (None, None, None, None), (12.0, 0.4, 1.0, None), (12.0, 0.4, pytest.approx(1 / 3), None)
+    ]  # fmt: skip
+    assert table.bold == {2, 4, 7, 9}
     (sure,) = FleetRuns.of(rows(others_se_s=0.2)).by_load()
-    assert [cells[5] for cells in auditor_table(sure).rows] == [0.2, 0.2]
-    assert table.bold == {1, 3}
+    assert [cells[7] for cells in rule_table(sure).rows] == [None, 0.2, 0.2, 0.2, 0.2]
 
 
 def test_harm_begins_where_the_lines_cross() -> None:
@@ -97,34 +97,21 @@ def test_harm_begins_where_the_lines_cross() -> None:
     assert at_once[4:6] == ("50 % busy or less", "50 % busy or less")
 
 
-def test_tables_of_a_setting_have_every_rule() -> None:
+def test_kinds_of_calls_are_counted_a_year() -> None:
     (setting,) = FleetRuns.of(rows()).settings
-    for table in (policy_table(setting), unit_table(setting)):
-        assert [cells[0] for cells in table.rows] == ["never", *["always"] * 2, *["priced C"] * 2]
-        assert table.rows[0][1] == "–"
-        assert table.bold == {3, 4}
-    priorities = priority_table(setting)
-    assert [cells[0] for cells in priorities.rows[::5]] == ["arrests", "others", "high", "low"]
-    assert priorities.rows[0][3] == 1095, "a year, not all years"
+    table = priority_table(setting)
+    assert [cells[0] for cells in table.rows[::5]] == ["arrests", "others", "high", "low"]
+    assert table.rows[0][3] == 1095
 
 
-def test_the_answer_in_words() -> None:
-    (setting,) = FleetRuns.of(rows(later_s=6.0)).settings
-    kept, none = answer(setting)
-    for told in ("every cardiac arrest", "10.0 ± 0.4 more", "5.0 minutes", "2.0 s longer"):
-        assert told in kept
-    assert "15.0 minutes" in none
-    assert "6.0 s longer" in none
+def test_a_credit_is_named_where_it_counts() -> None:
     (sure,) = FleetRuns.of(rows(later_s=-6.0, others_se_s=0.3)).settings
-    assert "6.0 ± 0.3 s less in the mean, because units that were stood" in answer(sure)[1]
-    assert "because units" in big_numbers(sure)[1][0]  # the cause in the same line
+    label, value = big_numbers(sure)[2]
+    assert value == "−6.0 ± 0.3 s"
+    assert "because units that were stood down are nearer" in label
     (chance,) = FleetRuns.of(rows(later_s=-6.0, others_se_s=4.0)).settings
-    assert "because units" not in answer(chance)[1]
-    (wide,) = FleetRuns.of(rows(entitled=0.3, later_s=0.0)).settings
-    assert "30 % that are entitled" in answer(wide)[0]
-    assert "as long as before" in answer(wide)[0]
+    assert "because" not in big_numbers(chance)[2][0]
     (never,) = FleetRuns.of([row("never")]).settings
-    assert answer(never) == []
     assert big_numbers(never) == []
 
 
@@ -149,18 +136,13 @@ def test_reasons_to_be_careful() -> None:
     assert "25 % of the calls" in small
 
 
-def test_figures_show_every_rule() -> None:
+def test_lines_show_every_rule_over_load_and_fleet() -> None:
     (group,) = LOADS.by_load()
-    assert len(trade(group).axes) == 4, "two loads, benefit and cost"
-    drawn = over_load(group).axes
-    assert [len(axes.containers) for axes in drawn] == [4, 4]
-    left = over_fleet(FLEETS.by_fleet()[0]).axes[0]
-    assert [np.asarray(line.get_xdata()).tolist() for line in left.lines] == [[10, 11]] * 3
-    assert len(hours(group[0]).axes[0].patches) == 4
-
-
-def test_many_loads_are_thinned_to_four_columns() -> None:
-    runs = FleetRuns.of([one for k in range(2, 9) for one in rows(k / 10)])
-    (group,) = runs.by_load()
-    titles = [axes.get_title(loc="left") for axes in trade(group).axes[:4]]
-    assert [title.split()[0] for title in titles] == ["20", "40", "60", "80"]
+    left, right = over(group).axes
+    assert [len(axes.containers) for axes in (left, right)] == [4, 4]
+    always = left.containers[0][0]
+    assert always.get_xdata().tolist() == [30, 70]
+    assert always.get_ydata().tolist() == [12.0, -4.0]
+    assert right.containers[0][0].get_ydata().tolist() == [1.0, 21.0]
+    (fleets,) = FLEETS.by_fleet()
+    assert over(fleets, "units").axes[0].containers[0][0].get_xdata().tolist() == [10, 11]

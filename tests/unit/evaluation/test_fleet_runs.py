@@ -21,7 +21,6 @@ def test_numbers_that_follow_from_a_row() -> None:
     assert always.survivors == 110.0
     assert always.more_survivors == 10.0
     assert always.unit_hours == pytest.approx(0.03 * 36_500 * 15 / 60)
-    assert always.units_held == pytest.approx(always.unit_hours / 8760)
     assert setting.others_later_s(always) == 6.0
     assert setting.never.more_survivors == 0.0
     assert [(run.policy, run.recall) for run in setting.chosen()] == [

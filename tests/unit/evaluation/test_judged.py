@@ -11,7 +11,6 @@ from ideal_dispatch.evaluation.judged import Goal, Judged
 from ideal_dispatch.evaluation.metrics import RegretSummary
 from ideal_dispatch.evaluation.outcomes import Outcomes
 from ideal_dispatch.evaluation.result_tables import (
-    beating_table,
     coverage_table,
 )
 from ideal_dispatch.evaluation.strategies import at_threshold, dual, single, thresholds
@@ -118,33 +117,11 @@ def test_the_least_volume_that_beats_the_strongest_baseline(tmp_path: Path) -> N
     assert found.sent.tolist() == [True, True, False, False, True, True, False, False]
     assert judged.rate(found) == 5 / 8  # 4 of 8 at one second less does not exceed
     assert judged.beating("ideal") is None  # sends what router dual does
-    table = beating_table(judged)
-    assert table is not None
-    assert table.rows == (("paper-ideal", 0.5, 5 / 8, 7 / 8), ("ideal", "not reached", None, 0.5))
 
 
-def test_beating_by_a_threshold_of_other_days(tmp_path: Path) -> None:
+def test_a_calibration_of_the_other_world_covers_nothing(tmp_path: Path) -> None:
     run = _eight_calls(tmp_path / "run", [9.0, 8.0, 0.0, 0.0, 7.0, 6.0, 5.0, 4.0])
-    other = _eight_calls(tmp_path / "other", [0.0, 0.0, 0.0, 0.0, 9.0, 8.0, 7.0, 7.0])
-    judged = Judged(run, other)
-    found = judged.beating("paper-ideal", other)
-    assert found is not None
-    assert (found.threshold_s, found.extra) == (7.0, 0.25)
-    table = beating_table(judged)
-    assert table is not None
-    assert table.rows[0] == ("paper-ideal", 0.5, 5 / 8, 7 / 8, 0.25, 3 / 8)
-    assert table.rows[1][-2:] == ("not reached", None)
-
-
-def test_a_calibration_of_the_other_world(tmp_path: Path) -> None:
-    """A live run has instantaneous drives alone, and its calibration may have none."""
-    run = _eight_calls(tmp_path / "run", [9.0, 8.0, 0.0, 0.0, 7.0, 6.0, 5.0, 4.0])
-    decisions = {name: decided("s0", "s1", 1.0) for name in run.policies}
-    line = entry("x", {"s0": 9.0, "s1": 8.0}, decisions, worlds=["experienced"])
-    judged = Judged(run, Outcomes.load(write_run(tmp_path / "other", [line])))
-    table = beating_table(judged)
-    assert table is not None
-    assert table.rows[0] == ("paper-ideal", 0.5, 5 / 8, 7 / 8)
+    judged = Judged(run, Outcomes.load(town_run(tmp_path / "other"), "experienced"))
     with pytest.raises(InputError, match="experienced traffic"):
         judged.covering("ideal", Goal(0.9))
 
@@ -156,7 +133,6 @@ def test_without_a_baseline_nobody_is_beaten(tmp_path: Path) -> None:
     judged = Judged(Outcomes.load(write_run(tmp_path / "run", lines)))
     assert judged.strongest() is None
     assert judged.beating("ideal") is None
-    assert beating_table(judged) is None
 
 
 def test_thresholds_for_a_coverage_target(tmp_path: Path) -> None:

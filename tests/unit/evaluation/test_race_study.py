@@ -9,15 +9,16 @@ import pytest
 
 from ideal_dispatch import RoadNetwork
 from ideal_dispatch.errors import InputError
-from ideal_dispatch.evaluation.arrivals import Arrivals, as_if_arrived, by_hour
-from ideal_dispatch.evaluation.race_predictors import (
+from ideal_dispatch.evaluation.predictors import (
     BOOSTING,
     FREE_FLOW,
-    GAIN_BOOSTING,
     IDENTITY,
     QUOTE,
     ROAD,
     STRAIGHT,
+    Arrivals,
+    as_if_arrived,
+    by_hour,
     fit_predictors,
 )
 from ideal_dispatch.evaluation.race_study import (
@@ -63,7 +64,7 @@ def test_ours_and_the_controls_are_there(grid: RoadNetwork, log: Responses) -> N
     study = study_races(log, StudySettings(SPLIT), grid)
     judged = study.judged
     assert {"ideal", STRAIGHT, ROAD, FREE_FLOW, BOOSTING} == set(judged.expected_s)
-    controls = {STRAIGHT, ROAD, FREE_FLOW, BOOSTING, QUOTE, GAIN_BOOSTING}
+    controls = {STRAIGHT, ROAD, FREE_FLOW, BOOSTING, QUOTE}
     assert {"ideal", *controls} <= set(judged.scores)
     # the truth is a turnout and free flow times a constant: it ranks, and it is calibrated
     assert judged.auc("ideal").mean > 0.6
@@ -199,6 +200,6 @@ def test_units_of_other_kinds_teach_nothing(grid: RoadNetwork, log: Responses) -
         if isinstance(getattr(log, field.name), np.ndarray)
     }
     mixed = replace(log, **columns).in_order()
-    settings = StudySettings(date(2023, 2, 1), kinds=("ambulance",), gap=False)
+    settings = StudySettings(date(2023, 2, 1), kinds=("ambulance",))
     alone, beside = (study_races(one, settings, grid).judged for one in (log, mixed))
     np.testing.assert_allclose(beside.gain_s, alone.gain_s)

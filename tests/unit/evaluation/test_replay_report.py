@@ -17,7 +17,7 @@ from ideal_dispatch.evaluation.call_maps import incident_map, standing_out, word
 from ideal_dispatch.evaluation.judged import Judged
 from ideal_dispatch.evaluation.outcomes import Outcomes
 from ideal_dispatch.evaluation.replay_report import caveats, replay_report
-from tests.unit.evaluation.logs import ROLES, decided, entry, town_run, write_run
+from tests.unit.evaluation.logs import decided, entry, town_run, write_run
 
 
 @pytest.fixture(scope="module")
@@ -33,8 +33,8 @@ def test_a_report_is_whole(judged: Judged, grid: RoadNetwork, tmp_path: Path) ->
     report = replay_report(judged, grid, "call-003")
     made = report.save(tmp_path / "report")
     assert {path.suffix for path in made} == {".csv", ".png", ".html"}
-    assert {"arrival", "saved", "regret", "beating", "wilcoxon-ideal", "benchmarks", "second",
-            "arrival-controls"} <= set(report.tables)  # fmt: skip
+    assert {"arrival", "saved", "regret-paper", "regret-common", "regret-hindsight",
+            "wilcoxon-ideal", "second", "arrival-controls"} <= set(report.tables)  # fmt: skip
     first = list(report.figures)
     assert first[:4] == ["arrivals", "candidate-optimal", "pareto", "regret-cdf"]
     assert first[4] == "incident-call-003"
@@ -100,16 +100,6 @@ def test_a_calibration_without_the_policy_is_refused(judged: Judged, tmp_path: P
     other = Outcomes.load(write_run(tmp_path / "run", lines))
     with pytest.raises(InputError, match="no policy interval"):
         replay_report(Judged(judged.outcomes, other))
-
-
-def test_a_part_that_two_policies_claim(tmp_path: Path) -> None:
-    roles = {**ROLES, "paper-ideal": "ideal", "random": "control", "alternative": "control"}
-    for kind, count in (("Mine", 1), ("Ideal", 0)):
-        types = {name: {"type": kind} for name in ("ideal", "paper-ideal")}
-        run = town_run(tmp_path / kind, roles=roles, policies=types)
-        said = [line for line in caveats(Judged(Outcomes.load(run))) if 'role "ideal"' in line]
-        assert len(said) == count
-        assert all("paper-ideal" in line for line in said)
 
 
 # --- figures ------------------------------------------------------------------------
@@ -220,10 +210,10 @@ def test_the_map_has_both_ways_and_their_times(grid: RoadNetwork) -> None:
     call = _call(grid)
     above, below = incident_map(grid, call, "ideal", "instantaneous").axes
     styles = {line.get_label(): line.get_linestyle() for line in above.lines}
-    assert (styles["first"], styles["second"]) == ("-", "--")
+    assert (styles["First ambulance"], styles["Second"]) == ("-", "--")
     roads = [one for one in above.collections if isinstance(one, LineCollection)]
     assert sum(len(one.get_paths()) for one in roads) > 20
-    first = next(one for one in below.lines if one.get_label() == "first, from West")
+    first = next(one for one in below.lines if one.get_label() == "First ambulance, from West")
     assert np.asarray(first.get_xdata(), float)[-1] == pytest.approx(5 * 20 / 60)
     assert {"West", "East"} <= {text.get_text() for text in above.texts}
     alone = incident_map(grid, call, "region", "experienced")

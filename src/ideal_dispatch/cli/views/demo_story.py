@@ -226,7 +226,7 @@ class Story:
 
     def fleet(self) -> tuple[list[str], Path, Path]:
         """What second ambulances cost the others: in words, a page, and a picture of the report."""
-        from ideal_dispatch.evaluation.fleet_report import PAGE, answer, fleet_report, over_load
+        from ideal_dispatch.evaluation.fleet_report import PAGE, fleet_report, over
         from ideal_dispatch.evaluation.fleet_runs import FleetRuns
         from ideal_dispatch.fleet.experiment import FleetExperiment
         from ideal_dispatch.fleet.run import run_fleet
@@ -238,8 +238,10 @@ class Story:
         )  # fmt: skip
         run_fleet(experiment, folder, watch=lambda step, share: self.watch(step, share, ""))
         runs = FleetRuns.read(folder)
-        write_file(folder / PAGE, fleet_report(runs).html())
+        report = fleet_report(runs)
+        write_file(folder / PAGE, report.html())
         (group,) = runs.by_load()
         picture = self.folder / "report" / "figures" / "fleet.png"
-        save_figure(over_load(group), picture)
-        return answer(runs.main), folder / PAGE, picture
+        save_figure(over(group), picture)
+        lines = [f"{value} {label}." for label, value in report.numbers]
+        return lines, folder / PAGE, picture

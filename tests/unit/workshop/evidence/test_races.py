@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from ideal_dispatch import RoadNetwork
-from ideal_dispatch.evaluation.race_predictors import BOOSTING
+from ideal_dispatch.evaluation.predictors import BOOSTING
 from ideal_dispatch.evaluation.race_study import RaceStudy, StudySettings, study_races
 from tests.unit.evaluation.race_logs import town_log
 from workshop.evidence import races

@@ -1,4 +1,4 @@
-"""Predictions of a unit's arrival: ours, and the predictors it is compared with.
+"""Units that arrived, what was known of each at its call, and predictions of their times.
 
 Everything is fitted on arrivals before the day from which races are judged. What is chosen is
 chosen on the last days before it.
@@ -14,12 +14,13 @@ import numpy.typing as npt
 
 from ideal_dispatch.arrays import BoolArray, FloatArray
 from ideal_dispatch.errors import InputError
-from ideal_dispatch.evaluation.arrivals import Arrivals, Predict, Rows, as_if_arrived, by_hour
 from ideal_dispatch.evaluation.race_judgement import OURS, JudgedRaces
 from ideal_dispatch.forecast import Model
 from ideal_dispatch.forecast.response_time import ResponseModel, ResponsePair, ResponseTime
-from ideal_dispatch.gap import optimistic_gap
+from ideal_dispatch.network import RoadNetwork
+from ideal_dispatch.network.geodesy import great_circle_m
 from ideal_dispatch.records import Trips
+from ideal_dispatch.records.responses import Responses
 
 if TYPE_CHECKING:
     from ideal_dispatch.learning.trip_table import TripTable
@@ -27,15 +28,176 @@ if TYPE_CHECKING:
 STRAIGHT, ROAD, FREE_FLOW = "straight line", "road distance", "free flow × hour"
 BOOSTING, IDENTITY = "boosting", "station and hour"
 QUOTE, RATIO = "quote difference", "quote ratio"
-GAIN_BOOSTING = "boosting on the gain"
-PRINTED_GAP = "printed gap"
 
 _NOMINAL_M_S = 8.0  # a straight line becomes a drive; its scale is fitted
 _HELD_OUT = 0.2
-_LEAST_RACES = 30
 _LEAST_LATER = 500  # arrivals after a model's last day
 
-Done = Callable[[float], None]
+LONGEST_S = 3600.0
+"""A unit that takes longer was not on its way to an emergency."""
+
+_CONSTANTS_S = np.arange(0.0, 181.0, 10.0)
+_NEVER = np.datetime64("NaT", "s")
+_PRIOR = 30.0  # arrivals: the factor of all hours counts like so many of each hour
+
+Rows = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Arrivals:
+    """Units that arrived, a row each.
+
+    ``rows`` are their places in the log. ``straight_m`` is how far the scene is from
+    where they started, ``road_m`` and ``free_flow_s`` the length and the time of the fastest
+    path on empty roads: NaN where they are not known. ``trips`` are the same
+    units on the ``network``, both None without one.
+    """
+
+    responses: Responses
+    rows: Rows
+    took_s: FloatArray
+    straight_m: FloatArray
+    road_m: FloatArray
+    free_flow_s: FloatArray
+    network: RoadNetwork | None = None
+    trips: Trips | None = None
+
+    @classmethod
+    def of(cls, responses: Responses, network: RoadNetwork | None = None) -> "Arrivals":
+        """All units whose time from dispatch to scene is known and can be one.
+
+        On a ``network``, those whose start and scene are near a junction.
+        """
+        took_s = responses.response_s
+        with np.errstate(invalid="ignore"):
+            usable = responses.arrived & (took_s > 0.0) & (took_s <= LONGEST_S)
+        straight_m = great_circle_m(
+            responses.from_lon, responses.from_lat, responses.lon, responses.lat
+        )
+        unknown = np.full(len(responses), np.nan)
+        if network is None:
+            rows: Rows = np.flatnonzero(usable)
+            unknown = unknown[rows]
+            return cls(responses, rows, took_s[rows], straight_m[rows], unknown, unknown)
+        # remarks and odd times of leaving were found out after the call: they may not choose
+        # what is judged
+        left = np.where(responses.en_route < responses.on_scene, responses.en_route, _NEVER)
+        plain = replace(responses, remark=np.zeros(len(responses), np.uint8), en_route=left)
+        trips, placed = plain.trips(network)
+        kept = usable[placed]
+        trips, rows = trips.select(kept), placed[kept].astype(np.int64)
+        times_s = network.free_flow_times_s
+        paths = network.shortest_paths(times_s, trips.origin, trips.destination)
+        return cls(
+            responses,
+            rows,
+            took_s[rows],
+            straight_m[rows],
+            np.array([network.length_m[path.edges].sum() for path in paths]),
+            np.array([path.time_s(times_s) for path in paths]),
+            network,
+            trips,
+        )
+
+    def __len__(self) -> int:
+        return int(self.rows.size)
+
+    def select(self, index: npt.NDArray[Any]) -> "Arrivals":
+        """The rows of ``index``, numbers or a mask."""
+        names = ("rows", "took_s", "straight_m", "road_m", "free_flow_s")
+        trips = None if self.trips is None else self.trips.select(index)
+        return replace(self, **{name: getattr(self, name)[index] for name in names}, trips=trips)
+
+    def places(self, rows: npt.NDArray[Any]) -> Rows:
+        """Where rows of the log are in here; −1 where they are not."""
+        where = np.full(len(self.responses) + 1, -1)
+        where[self.rows] = np.arange(len(self))
+        return np.asarray(where[rows])
+
+    def of_log(self, name: str) -> Any:
+        """A column of the log for each unit."""
+        return getattr(self.responses, name)[self.rows]
+
+    @property
+    def on_roads(self) -> tuple[RoadNetwork, Trips]:
+        """The network and the units' trips on it, or an error where there is none."""
+        if self.network is None or self.trips is None:
+            raise InputError("times of roads need the network; give it with --network")
+        return self.network, self.trips
+
+    @property
+    def sound(self) -> BoolArray:
+        """Where nothing is said against the row: what may be learned from."""
+        return np.asarray(self.of_log("remark") == 0)
+
+
+def as_if_arrived(responses: Responses) -> Responses:
+    """The same units, each with an arrival: for asking what was to be expected of them.
+
+    The time of arrival is made up and says nothing.
+    """
+    n = len(responses)
+    sent = np.where(np.isnat(responses.dispatched), responses.at, responses.dispatched)
+    return replace(
+        responses,
+        dispatched=sent,
+        en_route=np.full(n, "NaT", "M8[s]"),
+        on_scene=(sent + np.timedelta64(60, "s")).astype("M8[s]"),
+        remark=np.zeros(n, np.uint8),
+    )
+
+
+Predict = Callable[[Arrivals], FloatArray]
+"""Seconds from dispatch to scene, for every unit."""
+
+
+def by_hour(learned_from: Arrivals, base: str) -> tuple[Predict, Predict]:
+    """A constant plus a base (``straight_m``, …) times a factor of the hour: whole, and drive.
+
+    The constant and the factors are those of least absolute error. Factors of hours
+    with few arrivals are drawn to that of all hours.
+    """
+    values, took_s = getattr(learned_from, base), learned_from.took_s
+    hours = learned_from.of_log("hour").astype(int)
+    known = values > 0.0  # not NaN, and not at the station's own door
+    if not known.any():
+        raise InputError(f"{base}: no unit to learn from has one; give more rows before the date")
+    values, took_s, hours = values[known], took_s[known], hours[known]
+    best: tuple[float, float, FloatArray] | None = None
+    for constant_s in _CONSTANTS_S:
+        factors = _factors(took_s - constant_s, values, hours)
+        error = float(np.abs(constant_s + values * factors[hours] - took_s).mean())
+        if best is None or error < best[0]:
+            best = error, float(constant_s), factors
+    assert best is not None
+    _, constant_s, factors = best
+
+    def drive(asked: Arrivals) -> FloatArray:
+        return np.asarray(getattr(asked, base) * factors[asked.of_log("hour").astype(int)])
+
+    return lambda asked: constant_s + drive(asked), drive
+
+
+def _factors(seconds: FloatArray, base: FloatArray, hours: npt.NDArray[np.int64]) -> FloatArray:
+    """For every hour, and −1 for an hour that is not known, the factor of least error."""
+    usual = _best_factor(seconds, base)
+    factors = np.full(25, usual)
+    for hour in np.unique(hours[hours >= 0]):
+        here = hours == hour
+        weight = here.sum() / (here.sum() + _PRIOR)
+        factors[hour] = weight * _best_factor(seconds[here], base[here]) + (1 - weight) * usual
+    return np.asarray(np.maximum(factors, 1e-6))
+
+
+def _best_factor(seconds: FloatArray, base: FloatArray) -> float:
+    """The factor of least Σ |seconds − factor · base|: a weighted median."""
+    ratio = seconds / base
+    order = np.argsort(ratio, kind="stable")
+    weight = np.cumsum(base[order])
+    return float(ratio[order][np.searchsorted(weight, weight[-1] / 2.0)])
+
+
+# --- ours, and the others ---------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -49,7 +211,6 @@ class Predictors:
     drive: Predict
     others: Mapping[str, Predict]
     words: str
-    model: Model | None = None
 
     def of(self, arrivals: Arrivals) -> ResponseTime:
         """What ours expects of every unit."""
@@ -110,7 +271,7 @@ def fit_predictors(
     response = fit_responses(
         fitted_on.responses, *_all_sent(fitted_on, drive, drive_s), drive=whose
     )
-    return Predictors(response, drive, others, words, model)
+    return Predictors(response, drive, others, words)
 
 
 def _all_sent(known: Arrivals, drive: Predict, drive_s: FloatArray) -> tuple[FloatArray, BoolArray]:
@@ -255,10 +416,6 @@ class Pairs:
         )
         return ResponsePair(first, second)
 
-    @property
-    def saved_s(self) -> FloatArray:
-        return np.maximum(self.ahead(self.took_s), 0.0)
-
     def judged(
         self,
         predictors: Predictors,
@@ -284,11 +441,8 @@ class Pairs:
         )
 
 
-def rank(pairs: Pairs, learned: Pairs | None, predictors: Predictors) -> dict[str, FloatArray]:
-    """How urgently each ranking asks for the second unit of every race.
-
-    ``learned`` are the races of the training part, for boosting on the gain.
-    """
+def rank(pairs: Pairs, predictors: Predictors) -> dict[str, FloatArray]:
+    """How urgently each ranking asks for the second unit of every race."""
     scores = {OURS: pairs.pair.gain_s}
     for name in (STRAIGHT, ROAD, FREE_FLOW, IDENTITY, BOOSTING):
         if name in predictors.others:
@@ -297,64 +451,4 @@ def rank(pairs: Pairs, learned: Pairs | None, predictors: Predictors) -> dict[st
     if not np.isnan(drives).any():
         scores[QUOTE] = pairs.ahead(drives)
         scores[RATIO] = pairs.ahead(np.log(np.maximum(drives, 1.0)))
-    if learned is not None and len(learned) >= _LEAST_RACES:
-        scores[GAIN_BOOSTING] = _gain_boosting(learned, pairs)
     return scores
-
-
-def _gain_boosting(learned: Pairs, asked: Pairs) -> FloatArray:
-    """Gradient boosting of the seconds saved, on what is known of both candidates."""
-    from sklearn.ensemble import HistGradientBoostingRegressor
-    from threadpoolctl import threadpool_limits
-
-    forest: Any = HistGradientBoostingRegressor(
-        max_iter=100, max_leaf_nodes=8, learning_rate=0.05, min_samples_leaf=20,
-        early_stopping=False, random_state=0,
-    )  # fmt: skip
-    columns = _pair_columns(learned)
-    kept = ~np.isnan(columns).all(axis=0)
-    with threadpool_limits(1):
-        forest.fit(columns[:, kept], learned.saved_s)
-        found: FloatArray = forest.predict(_pair_columns(asked)[:, kept])
-    return found
-
-
-def _pair_columns(pairs: Pairs) -> FloatArray:
-    """Distances and times of primary and second, their differences and ratios, and the hour."""
-    one = pairs.candidates[0]
-    columns = [one.of_log("hour"), one.of_log("weekday")]
-    rows = np.arange(len(pairs))
-    bases = [pairs.values(lambda side, n=name: getattr(side, n)) for name in  # type: ignore[misc]
-             ("straight_m", "road_m", "free_flow_s")]  # fmt: skip
-    bases.append(np.column_stack([time.mean_s for time in pairs.expected]))
-    for both in bases:
-        first, second = both[rows, pairs.primary], both[rows, 1 - pairs.primary]
-        columns += [first, second, first - second, np.log((1.0 + first) / (1.0 + second))]
-    return np.column_stack(columns).astype(np.float64)
-
-
-def gap_scores(
-    pairs: Pairs, model: Model, *, seed: int = 0, report: Done = lambda done: None
-) -> dict[str, FloatArray]:
-    """The printed gap of every race: Algorithm 2 with both depots.
-
-    The primary drives its fastest path by the model's nominal times. Where the second could leave
-    the primary's own depot, no better second is often the answer.
-    """
-    network, trips = pairs.candidates[0].on_roads
-    origins = pairs.values(lambda side: np.asarray(side.on_roads[1].origin))
-    found, done = np.zeros(len(pairs)), 0
-    for races in same_contexts(trips):
-        scenarios = model.scenario_set(trips.contexts[races[0]], network)
-        for race in races:
-            nodes = origins[race].astype(int).tolist()
-            start, other = nodes[pairs.primary[race]], nodes[1 - pairs.primary[race]]
-            scene = int(trips.destination[race])
-            primary = network.shortest_path(scenarios.nominal_times, [start], scene)
-            gap = optimistic_gap(
-                network, scenarios, [start, other], scene, primary, method="dca", seed=seed
-            )
-            found[race] = gap.lower_s
-            done += 1
-            report(done / len(pairs))
-    return {PRINTED_GAP: found}
