@@ -62,9 +62,8 @@ Decision, the result of a fleet and the tables of a report. Everything else is i
 below; docs/api.md has it in full.
 """
 
-import warnings
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ideal_dispatch.lazy import on_first_use
 
@@ -152,18 +151,9 @@ __all__ = [
     "target_radius",
 ]  # fmt: skip
 
-_found = on_first_use(__name__, {name: home for home in _NAMES for name in _NAMES[home].split()})
-
-
-def __getattr__(name: str) -> Any:
-    if name == "explain":  # its name in version 0.1
-        warnings.warn(
-            "ideal_dispatch.explain is explain_gap now; a decision has explain() of its own",
-            DeprecationWarning,
-            stacklevel=2,
-        )
-        name = "explain_gap"
-    return _found(name)
+__getattr__ = on_first_use(
+    __name__, {name: home for home, names in _NAMES.items() for name in names.split()}
+)
 
 
 def __dir__() -> list[str]:

@@ -50,17 +50,6 @@ def test_a_name_that_is_not_there() -> None:
         ideal.advise  # noqa: B018
 
 
-def test_names_of_version_0_1_stay() -> None:
-    before = (
-        "Calendar Context Depot Model OptimisticGap Path RoadNetwork ScenarioSet TargetRadius Trip "
-        "Trips Weather WeatherValue burg_divergence fit minimise_linear optimistic_gap "
-        "pairwise_gap target_radius"
-    )
-    assert set(before.split()) <= set(ideal.__all__)
-    with pytest.warns(DeprecationWarning, match="explain is explain_gap now"):
-        assert ideal.explain is ideal.explain_gap
-
-
 def test_the_first_decision() -> None:
     city = ideal.harbour_city()
     situation = city.call(node=700, at=AT)

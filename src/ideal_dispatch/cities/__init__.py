@@ -6,8 +6,6 @@ from typing import TYPE_CHECKING
 from ideal_dispatch.lazy import on_first_use
 
 if TYPE_CHECKING:
-    from datetime import date
-
     from ideal_dispatch.cities.city import City, Hospital, depots_of
     from ideal_dispatch.traffic.recording import RecordedTraffic
 
@@ -37,24 +35,6 @@ def harbour_traffic(city: "City") -> "RecordedTraffic":
     return RecordedTraffic.load(f"{HARBOUR_STEM}.traffic", city.network)
 
 
-def held_out_dates(recording: "RecordedTraffic", file: Path) -> "frozenset[date]":
-    """Days of a recording that are test days of the embedded city, or copies of them."""
-    city = harbour_city()
-    its_own = recording.network.checksum == city.network.checksum
-    if not its_own or recording.provenance.get("engine") != "sumo":
-        return frozenset()
-    embedded = file.resolve() == HARBOUR_STEM.with_suffix(".traffic").resolve()
-    whole = recording if embedded else harbour_traffic(city)
-    first = [whole.stretches[day[0]] for day in whole.days[TRAINING_DAYS:]]
-    seeds = {whole.calendar.local(one.start).date(): one.notes["seed"] for one in first}
-    days = [(recording.calendar.local(one.start).date(), one) for one in recording.stretches]
-    # a day simulated with another seed is another day; one that tells none may be a copy
-    return frozenset(
-        day for day, one in days
-        if day in seeds and one.notes.get("seed", seeds[day]) == seeds[day]
-    )  # fmt: skip
-
-
-__all__ = ["City", "Hospital", "depots_of", "harbour_city", "harbour_traffic", "held_out_dates"]
+__all__ = ["City", "Hospital", "depots_of", "harbour_city", "harbour_traffic"]
 
 __getattr__ = on_first_use(__name__, dict.fromkeys(("City", "Hospital", "depots_of"), "city"))

@@ -3,7 +3,6 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ideal_dispatch.cities import held_out_dates
 from ideal_dispatch.cli.help import CommandLine
 from ideal_dispatch.cli.options import check_clock, check_file, read_day, read_network
 from ideal_dispatch.cli.terminal import bars, out, print_facts, print_table, say, stages, warn
@@ -12,7 +11,6 @@ from ideal_dispatch.ranges import Count, Whole
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from datetime import date
 
     from ideal_dispatch.context import Calendar
     from ideal_dispatch.network import RoadNetwork
@@ -134,17 +132,16 @@ def simulate(
     made = {"software": f"ideal-dispatch {__version__}", "seed": seed, "command": command}
     recording = replace(recording, provenance={**recording.provenance, **made})
     recording.save(output)
-    _show(recording, output, held_out_dates(recording, output))
+    _show(recording, output)
     say(f"wrote {output} ({output.stat().st_size / 1e6:.1f} MB)")
 
 
 @app.command()
-def info(file: Path, network_file: Path | None = None, all_: bool = False) -> None:
+def info(file: Path, network_file: Path | None = None) -> None:
     """Show what a recording holds: days, hours, how many roads were seen, how slow they were.
 
     Options:
       FILE  A .traffic file.
-      --all  Also describe the days that are kept for tests.
 
     Example:
       ideal traffic info city.traffic
@@ -152,7 +149,7 @@ def info(file: Path, network_file: Path | None = None, all_: bool = False) -> No
     from ideal_dispatch.traffic.recording import RecordedTraffic
 
     recording = RecordedTraffic.load(file, read_network(network_file))
-    _show(recording, file, frozenset() if all_ else held_out_dates(recording, file))
+    _show(recording, file)
 
 
 def _periods(text: str) -> tuple[tuple[int, int], ...]:
@@ -188,7 +185,7 @@ def _sumo(
     return recording
 
 
-def _show(recording: "RecordedTraffic", file: Path, hidden: "frozenset[date]") -> None:
+def _show(recording: "RecordedTraffic", file: Path) -> None:
     import numpy as np
 
     from ideal_dispatch.traffic.recording import RATIOS
@@ -210,12 +207,8 @@ def _show(recording: "RecordedTraffic", file: Path, hidden: "frozenset[date]") -
         justify="left",
     )
     rows = []
-    unseen = set()
     for stretch in recording.stretches:
         local = recording.calendar.local(stretch.start)
-        if local.date() in hidden:
-            unseen.add(local.date())
-            continue
         seen, end = stretch.codes > 0, recording.calendar.local(recording.end(stretch))
         until = "24:00" if end.date() > local.date() and end.hour == 0 else f"{end:%H:%M}"
         rows.append((
@@ -227,6 +220,3 @@ def _show(recording: "RecordedTraffic", file: Path, hidden: "frozenset[date]") -
         ))  # fmt: skip
     header = ("day", "hours", "rain mm", "edge-minutes seen", "time / free flow")
     print_table(header, rows, bold=())
-    if unseen:
-        dates = f"{min(unseen):%d %b} to {max(unseen):%d %b %Y}"
-        say(f"test days, not described: {len(unseen)}, {dates}; `ideal traffic info --all`")

@@ -3,7 +3,7 @@
 import re
 import subprocess
 import sys
-from datetime import datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +11,6 @@ import pytest
 from typer.testing import CliRunner
 
 from ideal_dispatch import Calendar, RoadNetwork
-from ideal_dispatch.cities import HARBOUR_STEM, harbour_city
 from ideal_dispatch.cli.traffic import app
 from ideal_dispatch.errors import IdealError
 from ideal_dispatch.traffic.recording import RecordedTraffic, Stretch
@@ -70,7 +69,6 @@ def test_synthetic_days_are_made_and_shown(town: Path, tmp_path: Path) -> None:
         made_by = "ideal traffic simulate --engine synthetic --days 2 --first 2024-02-29 --seed 3"
         assert f"engine synthetic made by {made_by} --hours 6-10,16-20" in text
         assert len(re.findall(r"(Thu 29 Feb|Fri 01 Mar) 2024 (06:00–10|16:00–20):00", text)) == 4
-        assert "test days" not in text
     assert f"wrote {tmp_path / 'a.traffic'} (0." in texts[0]
 
 
@@ -91,28 +89,6 @@ def test_what_nobody_saw_is_a_dash(grid: RoadNetwork, town: Path, tmp_path: Path
     text = said("info", str(tmp_path / "e"), "--network", "town.network")
     assert "engine not stated" in text
     assert text.endswith("Tue 09 May 2023 00:00–24:00 0 0% –")
-
-
-def test_test_days_of_the_embedded_city_are_not_described(tmp_path: Path) -> None:
-    text = said("info", str(HARBOUR_STEM.with_suffix(".traffic")))
-    assert len(set(re.findall(r"[A-Z][a-z]{2} \d\d [A-Z][a-z]{2} 2025 ", text))) == 8
-    told = r"test days, not described: 10, (\d\d \w{3}) to (\d\d \w{3} 2025); `ideal traffic info"
-    found = re.search(told, text)
-    assert found is not None
-    # a part of it, or a copy, is no way around; here a file of our own with two such days
-    network, calendar = harbour_city().network, Calendar("Asia/Hong_Kong", "HK")
-    days = ("16 Jan 2025", f"{found[1]} 2025", found[2])
-    starts = [datetime.strptime(f"{day} 08+0800", "%d %b %Y %H%z") for day in days]
-    codes, weather = np.full((60, network.num_edges), 36, np.uint8), np.zeros((1, 5))
-    stretches = tuple(Stretch(start, codes, weather) for start in starts)
-    part = RecordedTraffic(network, calendar, 60, stretches, {"engine": "sumo"})
-    part.save(tmp_path / "part.traffic")
-    text = said("info", str(tmp_path / "part.traffic"))
-    assert text.count("08:00–09:00") == 1
-    assert "test days, not described: 2, " in text
-    text = said("info", str(tmp_path / "part.traffic"), "--all")
-    assert text.count("08:00–09:00") == 3
-    assert "test days" not in text
 
 
 @needs_sumo
@@ -148,7 +124,6 @@ def test_interrupted_sumo_days_go_on(town: Path, tmp_path: Path) -> None:
     assert len(re.findall(r" 2023 06:00–10:00", text)) == 2
     assert re.search(rf"engine sumo {sumo_version()} made by ideal traffic simulate", text)
     assert "--regime calm --demand 1 --whole-days 0" in text
-    assert "test days" not in text
     assert all(file.stat().st_mtime_ns == at for file, at in before.items())
     days, packed = sorted(tmp_path.glob("square.days/*.day")), tmp_path / "square.traffic"
     assert len(days) == 2

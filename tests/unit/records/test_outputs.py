@@ -2,13 +2,8 @@
 
 import csv
 import json
-import threading
-from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from urllib.parse import parse_qs, urlsplit
 
-import numpy as np
 import pytest
 
 from ideal_dispatch import RoadNetwork
@@ -129,78 +124,3 @@ def test_recorded_weather_with_a_mapping(tmp_path: Path, grid: RoadNetwork) -> N
         run(tmp_path, grid, GOOD, weather=weather | {"units": {"temperature_c": "R"}})
     with pytest.raises(InputError, match="none.csv: no such file"):
         run(tmp_path, grid, GOOD, weather=weather | {"files": ["none.csv"]})
-
-
-class _Archive(BaseHTTPRequestHandler):
-    """Open-Meteo's archive as documented, or broken when told so."""
-
-    broken = False
-    busy = 0  # requests that will be refused before the next is answered
-    asked: list[dict[str, list[str]]]
-
-    def do_GET(self) -> None:
-        query = parse_qs(urlsplit(self.path).query)
-        self.asked.append(query)
-        if self.busy:
-            type(self).busy -= 1
-            self.send_error(503)
-            return
-        first = np.datetime64(query["start_date"][0], "h")
-        last = np.datetime64(query["end_date"][0], "h") + np.timedelta64(24, "h")
-        hours = np.arange(first, last)
-        names = query["hourly"][0].split(",")
-        units = {"temperature_2m": "°C", "precipitation": "mm", "relative_humidity_2m": "%",
-                 "wind_speed_10m": "km/h", "pressure_msl": "hPa"}  # fmt: skip
-        values = {"pressure_msl": 1010.0}
-        answer = {
-            "utc_offset_seconds": 0,
-            "hourly_units": {"time": "iso8601", **{name: units[name] for name in names}},
-            "hourly": {"time": [str(hour) + ":00" for hour in hours]}
-            | {name: [values.get(name, 7.5)] * len(hours) for name in names},
-        }
-        body = b"<html>busy</html>" if self.broken else json.dumps(answer).encode()
-        self.send_response(200)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_: object) -> None:
-        pass
-
-
-@pytest.fixture
-def archive() -> Iterator[tuple[str, type[_Archive]]]:
-    handler = type("Archive", (_Archive,), {"asked": []})
-    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_port}/v1/archive", handler
-    server.shutdown()
-    server.server_close()
-    thread.join()
-
-
-def test_open_meteo(tmp_path: Path, grid: RoadNetwork, archive: tuple[str, type[_Archive]]) -> None:
-    url, handler = archive
-    weather = {"source": "open-meteo", "url": url}
-    prepared = run(tmp_path, grid, GOOD, weather=weather)
-    assert prepared.trips.contexts[0, :5].tolist() == [7.5, 7.5, 7.5, 7.5, 1010.0]
-    assert handler.asked[0]["latitude"] == ["22"], "no service learns where a patient was"
-    handler.broken = True
-    rows = "\n".join(f"{i}{GOOD[1:].replace('2023-01', f'2023-{i + 1:02d}')}" for i in range(9))
-    prepared = run(tmp_path, grid, rows, weather=weather)
-    assert len(prepared.trips) == 9
-    assert np.isnan(prepared.trips.contexts[:, 0]).all()
-    assert "the answer is no hourly weather" in prepared.notes[0]
-    assert prepared.notes[-1] == "weather: the source failed repeatedly and was not asked again"
-
-
-def test_one_failure_does_not_lose_the_weather_of_the_other_rows(
-    tmp_path: Path, grid: RoadNetwork, archive: tuple[str, type[_Archive]]
-) -> None:
-    url, handler = archive
-    handler.busy = 2  # the request of the first row and its second try
-    rows = "\n".join(f"{i}{GOOD[1:].replace('2023-01', f'2023-{i + 1:02d}')}" for i in range(9))
-    prepared = run(tmp_path, grid, rows, weather={"source": "open-meteo", "url": url})
-    assert np.isnan(prepared.trips.contexts[:, 0]).sum() == 1
-    assert [note.partition(": HTTP ")[2][:3] for note in prepared.notes] == ["503"]

@@ -13,7 +13,8 @@ from ideal_dispatch.errors import InputError, WeatherError
 from ideal_dispatch.records.agency import AgencySettings, WeatherSettings
 from ideal_dispatch.records.past_weather import readings
 from ideal_dispatch.records.prepare import prepare_records
-from tests.unit.records.towns import DEPOTS, GOOD, HEADER
+from tests.stand_in import Answer, serve
+from tests.unit.records.towns import DEPOTS, GOOD, HEADER, run
 
 HERE = "tests.unit.records.test_past_weather"
 NOON = datetime(2023, 7, 3, 12, tzinfo=UTC)
@@ -49,6 +50,18 @@ def test_a_source_that_keeps_failing_is_left_alone() -> None:
     assert found == [Weather()] * 9
     assert len(asked) == 5
     assert len(problems) == 2
+
+
+def test_open_meteo_is_asked_again_after_a_failure(grid: RoadNetwork, tmp_path: Path) -> None:
+    """One request fails, with its second try; the month of the next call is answered."""
+    answers = [Answer("", 503), Answer("", 503), Answer("<html>")]
+    with serve(lambda asked: answers.pop(0) if len(answers) > 1 else answers[0]) as server:
+        weather = {"source": "open-meteo", "url": server.url}
+        rows = "\n".join(f"{i}{GOOD[1:].replace('2023-01', f'2023-0{i + 1}')}" for i in range(2))
+        prepared = run(tmp_path, grid, rows, weather=weather)
+    assert len(prepared.trips) == 2
+    assert len(prepared.notes) == 2
+    assert len(server.asked) == 4
 
 
 class Broken:
