@@ -9,7 +9,7 @@ import math
 import numpy as np
 import pytest
 
-from ideal_dispatch.dispatch.price import PriceTables, UnitPrices
+from ideal_dispatch.dispatch.price import PriceTables
 
 HOUR_S = 3600.0
 
@@ -51,4 +51,4 @@ def test_the_price_of_an_only_unit_is_exact(hold_s: float, load: float) -> None:
     busy_s = calls_s / back * (hold_s - (1.0 - math.exp(-back * hold_s)) / back)
     shadow = lost_share(load, 1) / lost_share(load, 0)
     exact = calls_s * (hold_s - busy_s) - busy_at_end * shadow
-    assert UnitPrices(tables).cost([1], [], 0, hold_s, 0) == pytest.approx(exact, rel=1e-2)
+    assert tables.cost([1], [], 0, hold_s, 0) == pytest.approx(exact, rel=1e-2)

@@ -5,7 +5,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ideal_dispatch.dispatch.price import UnitPrices
 from ideal_dispatch.fleet.city import Duration, FleetCity, Priority, Work
 from ideal_dispatch.fleet.prices import price_tables
 from ideal_dispatch.fleet.referee import judged, moments
@@ -48,7 +47,7 @@ def test_a_nearly_idle_price_is_what_rollouts_say() -> None:
 
 
 def test_it_grows_with_the_absence_and_with_the_busy_units() -> None:
-    prices = UnitPrices(price_tables(town(60.0, (0, 0, 1, 1, 2, 2, 3, 3))))
+    prices = price_tables(town(60.0, (0, 0, 1, 1, 2, 2, 3, 3)))
 
     def cost(free: list[int], hold_s: float) -> float:
         busy = [(station, 1800.0) for station in range(4) for _ in range(2 - free[station])]
@@ -65,7 +64,7 @@ def test_it_grows_with_the_absence_and_with_the_busy_units() -> None:
 
 def test_without_calls_nothing_is_missed() -> None:
     tables = price_tables(town(60.0))
-    prices = UnitPrices(tables._replace(rate=np.zeros_like(tables.rate)))
+    prices = tables._replace(rate=np.zeros_like(tables.rate))
     assert prices.cost([1, 1, 1, 1], [], 0, 900.0, 0) == 0.0
 
 

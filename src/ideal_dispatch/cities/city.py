@@ -225,7 +225,9 @@ class City:
             ],
         )
         incident = Incident("call", target, moment)
-        return observe(traffic, self.network, incident, context, ready, trace=trace)
+        return observe(
+            traffic, self.network, incident, context, ready, trace=trace, responses=self.responses
+        )
 
     def _node(self, node: int | None, lon: float | None, lat: float | None, trace: Trace) -> int:
         if node is not None:

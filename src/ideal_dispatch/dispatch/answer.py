@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from ideal_dispatch.dispatch.arrival import Arrival
     from ideal_dispatch.dispatch.candidate import Worth
     from ideal_dispatch.dispatch.decision import Decision
-    from ideal_dispatch.dispatch.situation import Assignment, Situation, Station
+    from ideal_dispatch.dispatch.situation import Situation, Station
     from ideal_dispatch.dispatch.threshold import Threshold
     from ideal_dispatch.forecast.response_time import ResponseModel
     from ideal_dispatch.gap.explanation import RoadShare
@@ -256,6 +256,8 @@ class Answer:
                     **{name: [] for name in _ROAD_LISTS},
                 },
             }  # fmt: skip
+        from ideal_dispatch.dispatch.candidate import shared as shared_edges
+
         assert self.arrivals is not None
         situation, second, worth = decision.about, decision.second, self.worth
         lines = EdgeLines(situation.network) if lines is None else lines
@@ -277,7 +279,10 @@ class Answer:
             },
             "second": None if second is None or other is None else {
                 **other, "arrival": other_at, "route": lines.route(second.path),
-                **_beside(decision, second),
+                "follow": second.follow, "overlap": _rounded(decision.overlap, 4),
+                "shared_edges": second.path.edges[
+                    shared_edges(situation.network, second.path, decision.primary.path)
+                ].tolist(),
             },
             "gain_s": gain_s,
             "second_first": None if worth is None else round(worth.second_first, 4),
@@ -429,33 +434,20 @@ def _unit(situation: "Situation", start: int, unit: str | None) -> dict[str, Any
 def _headline(
     decision: "Decision", first: Mapping[str, Any], other: Mapping[str, Any] | None
 ) -> str:
-    """The advice in a line."""
+    """The advice in a line: a unit by its id where that is known, and where it comes from."""
+
+    def named(unit: Mapping[str, Any], ambulance: str) -> str:
+        if unit["unit"] is None:
+            return f"{ambulance} from {unit['depot']}"
+        if unit["unit"] == unit["depot"]:  # a unit on the road whose depot is not known
+            return f"{ambulance} {unit['unit']} on the road"
+        where = "on the road, of" if unit["start"]["on_road"] else "from"
+        return f"{ambulance} {unit['unit']} {where} {unit['depot']}"
+
     if other is None or not decision.send_second:
-        return f"{_named(first, 'The ambulance')} is enough"
+        return f"{named(first, 'The ambulance')} is enough"
     road = ", by another road" if decision.same_depot else ""
-    return f"Send {_named(other, 'a second ambulance')}{road}"
-
-
-def _named(unit: Mapping[str, Any], ambulance: str) -> str:
-    """A unit in words: its id where that is known, and where it comes from."""
-    if unit["unit"] is None:
-        return f"{ambulance} from {unit['depot']}"
-    where = "on the road, of" if unit["start"]["on_road"] else "from"
-    if unit["unit"] == unit["depot"]:  # a unit on the road whose depot is not known
-        return f"{ambulance} {unit['unit']} on the road"
-    return f"{ambulance} {unit['unit']} {where} {unit['depot']}"
-
-
-def _beside(decision: "Decision", second: "Assignment") -> dict[str, Any]:
-    """What the second's path has in common with the primary's."""
-    from ideal_dispatch.dispatch.candidate import shared
-
-    same = shared(decision.about.network, second.path, decision.primary.path)
-    return {
-        "follow": second.follow,
-        "overlap": _rounded(decision.overlap, 4),
-        "shared_edges": second.path.edges[same].tolist(),
-    }
+    return f"Send {named(other, 'a second ambulance')}{road}"
 
 
 def _roads(shares: "Iterable[RoadShare]") -> list[dict[str, Any]]:

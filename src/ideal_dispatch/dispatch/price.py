@@ -19,7 +19,6 @@ the only one of its station.
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -105,29 +104,8 @@ class PriceTables(NamedTuple):
             np.array(read_only(factors, np.float64, (len(UNCALIBRATED),), "price: factors")),
         )  # fmt: skip
 
-
-def expected_deaths(response: ResponseTime, before_s: float, curve: SurvivalCurve) -> FloatArray:
-    """The chance of death of patients whose response begins ``before_s`` after the call."""
-    total: FloatArray = np.zeros_like(response.median_s)
-    for chance, own in response.parts:
-        spread = np.hypot(own, response.shared)
-        for node, weight in zip(_NODES, _WEIGHTS / _WEIGHTS.sum(), strict=True):
-            seconds = before_s + response.median_s * np.exp(spread * node)
-            total = total + chance * weight * (1.0 - curve.probability(seconds))
-    return total
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class UnitPrices:
-    """What one unit away costs the other calls, for a service that sees the fleet's state.
-
-    ``tables`` are of deaths, or of whatever harm they were made from.
-    """
-
-    tables: PriceTables
-
     @classmethod
-    def of(
+    def of_deaths(
         cls,
         response: ResponseTime,
         weights: npt.ArrayLike,
@@ -138,28 +116,21 @@ class UnitPrices:
         arrests: float = 0.03,
         curve: SurvivalCurve = CURVES[USUAL_CURVE],
         factors: npt.ArrayLike = UNCALIBRATED,
-    ) -> "UnitPrices":
+    ) -> "PriceTables":
         """In lives of cardiac arrests, which are the share ``arrests`` of all calls.
 
-        ``response`` has the responses of stations (rows) to cells (columns), ``weights`` how
-        calls fall on the cells. ``calls_per_hour`` and ``units`` on duty are by hour of the
-        day, or one number. A call takes a unit for ``occupation_s``. What passes between a call
-        and the dispatch is the ``before_drive_s`` of ``curve``. ``factors`` are of a calibration.
+        ``response`` has the responses of stations (rows) to cells (columns). What passes between
+        a call and the dispatch is the ``before_drive_s`` of ``curve``. ``factors`` are of a
+        calibration, the others as in :meth:`of`.
         """
-        wait_s = occupation_s / max(
-            float(np.asarray(units, np.float64).mean()), 1.0
-        )  # until the next busy one is free
+        # until the next busy one is free
+        wait_s = occupation_s / max(float(np.asarray(units, np.float64).mean()), 1.0)
         harm = expected_deaths(response, 0.0, curve)
         none = expected_deaths(response, wait_s, curve).mean(axis=0)
-        return cls(
-            PriceTables.of(harm, none, weights, calls_per_hour, units, occupation_s,
-                           critical=arrests, factors=factors)
+        return cls.of(
+            harm, none, weights, calls_per_hour, units, occupation_s, critical=arrests,
+            factors=factors,
         )  # fmt: skip
-
-    @property
-    def num_stations(self) -> int:
-        """How many stations there are."""
-        return int(self.tables.order.shape[1])
 
     def cost(
         self,
@@ -175,23 +146,33 @@ class UnitPrices:
         has the station of each busy unit on duty and the expected seconds until it is free,
         None where nobody knows: then what a call takes on average.
         """
-        counts = read_only(free, np.int64, (self.num_stations,), "price: free units")
-        if not (0 <= station < self.num_stations and counts[station] > 0):
+        stations = self.order.shape[1]
+        counts = read_only(free, np.int64, (stations,), "price: free units")
+        if not (0 <= station < stations and counts[station] > 0):
             raise InputError(f"price: no free unit at station {station}; name one that has a unit")
-        mean_s = self.tables.occupation_s
+        mean_s = self.occupation_s
         away = [(at, mean_s if left_s is None else left_s) for at, left_s in busy]
-        at_home = np.repeat(np.arange(self.num_stations), counts)
+        at_home = np.repeat(np.arange(stations), counts)
         units = np.concatenate([at_home, [at for at, _ in away]]).astype(np.int32)
         ready_s = np.concatenate([np.zeros(len(at_home)), [max(left, 1.0) for _, left in away]])
-        if units.min() < 0 or units.max() >= self.num_stations:
-            raise InputError(f"price: stations are 0 … {self.num_stations - 1}")
-        scratch = np.empty((3, max(len(units), self.num_stations)))
+        if units.min() < 0 or units.max() >= stations:
+            raise InputError(f"price: stations are 0 … {stations - 1}")
+        scratch = np.empty((3, max(len(units), stations)))
         unit = int(np.flatnonzero(at_home == station)[0])
         return float(
-            price_of(
-                self.tables, frozen(units), ready_s, unit, float(hold_s), hour % HOURS, scratch
-            )
+            price_of(self, frozen(units), ready_s, unit, float(hold_s), hour % HOURS, scratch)
         )
+
+
+def expected_deaths(response: ResponseTime, before_s: float, curve: SurvivalCurve) -> FloatArray:
+    """The chance of death of patients whose response begins ``before_s`` after the call."""
+    total: FloatArray = np.zeros_like(response.median_s)
+    for chance, own in response.parts:
+        spread = np.hypot(own, response.shared)
+        for node, weight in zip(_NODES, _WEIGHTS / _WEIGHTS.sum(), strict=True):
+            seconds = before_s + response.median_s * np.exp(spread * node)
+            total = total + chance * weight * (1.0 - curve.probability(seconds))
+    return total
 
 
 @kernel(counted=False)

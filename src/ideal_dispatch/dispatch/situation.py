@@ -142,12 +142,12 @@ class Situation:
     known. ``router_times_s`` is what the router believes of every edge, for
     routers that tell. ``sent`` is the ambulance that the agency has already
     sent, where it has: it is the primary of every policy, and no longer among
-    the units of its station. ``trace`` is told the steps towards a decision.
+    the units of its station. ``trace`` records the steps towards a decision.
     ``forecast`` is what the quotes were made from, where they are a model's own.
     ``sent_ago_s`` is the time since ``sent`` was sent, and ``sent_unit`` its id. If it is rolling,
     it was seen at its start ``driven_s`` of driving ago. ``elsewhere`` are free
     units by their depot that are too far away to be looked at. ``reasons`` say why the quotes
-    are not what was asked for.
+    are not what was asked for. ``responses`` say how much times vary: as published, if None.
     """
 
     network: RoadNetwork
@@ -188,16 +188,13 @@ class Situation:
             if not 0 <= sent.station < count:
                 raise InputError(f"{who} is of station {sent.station}, none of {count}")
             start = self.stations[sent.station].depot.node
-            first, last = sent.path.origin, sent.path.destination
-            if first != start:
-                raise InputError(f"{who} starts at node {first}, not at node {start}")
-            if last != node:
-                raise InputError(f"{who} ends at node {last}, not at node {node}")
+            if sent.path.origin != start:
+                raise InputError(f"{who} starts at node {sent.path.origin}, not at node {start}")
+            if sent.path.destination != node:
+                raise InputError(f"{who} ends at node {sent.path.destination}, not at node {node}")
         times, edges = self.router_times_s, self.network.num_edges
         if times is not None and times.shape != (edges,):
-            raise InputError(
-                f"{where}: router times of {times.size} edges, the network has {edges}"
-            )
+            raise InputError(f"{where}: router times of {times.size} edges, there are {edges}")
 
     @property
     def free_units(self) -> int:
@@ -356,13 +353,19 @@ def observe(
     Other routes than the fastest are asked for only with ``alternatives``, or where a
     single depot has a route: a policy then has nothing else to choose from.
     """
-    sent = ready.sent
     stations: list[Station] = []
     with trace.step("the call") as facts:
         weather = zip(WEATHER_VARIABLES, context.weather, strict=True)
         facts |= {"node": incident.node, "at": context.at.isoformat(timespec="seconds")}
         facts |= {"holiday": context.holiday}
         facts |= {name: value.value for name, value in weather if value.known}
+
+    def with_alternative(station: Station) -> Station:
+        quote = station.quote
+        if quote is None or not hasattr(source, "alternative"):
+            return station
+        return replace(station, alternative=source.alternative(quote.path, quote.asked_at))
+
     free = zip(ready.depots, ready.units or (), ready.ids or (), strict=True)
     for number, (depot, count, ids) in enumerate(free):
         with trace.step(f"quotes from {depot.name}") as facts:
@@ -371,22 +374,26 @@ def observe(
                 with suppress(UnreachableError):  # this depot cannot serve the call
                     quote = source.quote(depot.node, incident.node, incident.at)
             station = Station(depot, count, quote, ids=tuple(ids))
-            stations.append(_with_alternative(source, station) if alternatives else station)
+            stations.append(with_alternative(station) if alternatives else station)
             facts |= _station_facts(stations[-1])
-    if not alternatives and sum(station.quote is not None for station in stations) == 1:
-        stations = [_with_alternative(source, station) for station in stations]
+    quotes = [station.quote for station in stations if station.quote is not None]
+    if not alternatives and len(quotes) == 1:
+        stations = [with_alternative(station) for station in stations]
     with trace.step("edge times of the router") as facts:
         times = source.router_times(incident.at) if hasattr(source, "router_times") else None
         facts["edges"] = 0 if times is None else times.size
     forecast = source.forecast if hasattr(source, "forecast") else None  # of a model's own quotes
-    if any(station.depot.edge is not None for station in stations):
-        known_s = times
-        if known_s is None:
-            known_s = forecast.nominal_times if forecast else _usual_times_s(network, stations)
+    if any(depot.edge is not None for depot in ready.depots):
+        known_s = forecast.nominal_times if times is None and forecast is not None else times
+        if known_s is None:  # at free flow, as much slower as all quotes are
+            known_s = network.free_flow_times_s
+            free_s = sum(quote.path.time_s(known_s) for quote in quotes)
+            if free_s > 0.0:
+                known_s = known_s * (sum(quote.duration_s for quote in quotes) / free_s)
         stations = [_from_the_road(station, known_s) for station in stations]
+    sent = ready.sent
     if isinstance(sent, int):
-        quote = stations[sent].quote
-        if quote is None:
+        if (quote := stations[sent].quote) is None:
             raise UnreachableError(
                 f"no way leads from {ready.depots[sent].name} to the incident; check one-way "
                 "roads there"
@@ -397,22 +404,6 @@ def observe(
         ready.sent_ago_s, fallbacks(stations), ready.elsewhere, ready.driven_s, ready.sent_unit,
         responses,
     )  # fmt: skip
-
-
-def _with_alternative(source: TrafficSource, station: Station) -> Station:
-    quote = station.quote
-    if quote is None or not hasattr(source, "alternative"):
-        return station
-    return replace(station, alternative=source.alternative(quote.path, quote.asked_at))
-
-
-def _usual_times_s(network: RoadNetwork, stations: Sequence[Station]) -> FloatArray:
-    """Times of edges where a router tells none: at free flow, as much slower as all quotes are."""
-    times_s = network.free_flow_times_s
-    quotes = [station.quote for station in stations if station.quote is not None]
-    free_s = sum(quote.path.time_s(times_s) for quote in quotes)
-    slower = sum(quote.duration_s for quote in quotes) / free_s if free_s > 0.0 else 1.0
-    return slower * times_s
 
 
 def _from_the_road(station: Station, times_s: FloatArray) -> Station:

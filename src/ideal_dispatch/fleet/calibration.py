@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from ideal_dispatch.archive import JsonKind
 from ideal_dispatch.arrays import FloatArray
-from ideal_dispatch.dispatch.price import UNCALIBRATED, PriceTables, UnitPrices
+from ideal_dispatch.dispatch.price import UNCALIBRATED, PriceTables
 from ideal_dispatch.fleet.city import HOURS, FleetCity
 from ideal_dispatch.fleet.prices import Harm, price_tables
 from ideal_dispatch.fleet.referee import Moment, Verdict, judged, moments
@@ -223,7 +223,7 @@ def price_grid(
 
     Which units are free, and which of them is sent, is drawn.
     """
-    prices = UnitPrices(price_tables(city, harm)._replace(factors=np.array(factors, float)))
+    prices = price_tables(city, harm)._replace(factors=np.array(factors, float))
     rng = np.random.default_rng([seed, 4])
     grid = np.full((len(hours), len(free), len(hold_s)), np.nan)
     for row, hour in enumerate(hours):

@@ -13,10 +13,9 @@ from ideal_dispatch.context import Calendar
 from ideal_dispatch.context.calendar import zone
 from ideal_dispatch.dispatch.decision import Policy, decided
 from ideal_dispatch.dispatch.policy_tables import FittedParts, check_policies, policies_from
-from ideal_dispatch.dispatch.price import UnitPrices
-from ideal_dispatch.dispatch.priced_threshold import PricedThreshold
 from ideal_dispatch.dispatch.recall import Recall
 from ideal_dispatch.dispatch.situation import Incident, Readiness, Situation, observe
+from ideal_dispatch.dispatch.threshold import PricedThreshold
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.fleet.city import FleetCity
 from ideal_dispatch.fleet.simulation import KINDS, FleetView, SecondRule, Simulator
@@ -42,7 +41,7 @@ class PolicyTable:
         before_s = city.curve.before_drive_s + city.work.delay_s
         count = np.bincount(city.units, minlength=len(city.stations)).tolist()
         priced = PricedThreshold(
-            UnitPrices(simulator.tables), dict(zip(city.station_names, count, strict=True)), recall,
+            simulator.tables, dict(zip(city.station_names, count, strict=True)), recall,
             replace(city.curve, before_drive_s=before_s), city.arrests / city.entitled,
             city.work.assist.mean_s,
         )  # fmt: skip

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import numpy as np
 
-from ideal_dispatch.dispatch.price import UNCALIBRATED, UnitPrices
-from ideal_dispatch.dispatch.priced_threshold import PricedThreshold
+from ideal_dispatch.dispatch.price import UNCALIBRATED, PriceTables
 from ideal_dispatch.dispatch.survival import USUAL_CURVE, survival_curve
+from ideal_dispatch.dispatch.threshold import PricedThreshold
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.fleet.inputs.places import cells_by_junctions
 from ideal_dispatch.fleet.table import HOURS, FleetTable
@@ -59,7 +59,7 @@ def priced_threshold(
     # one curve for what a second saves and for its price: both count from the call
     curve = survival_curve(table.curve or USUAL_CURVE, before_drive_s=table.delay_s)
     on_duty = {name: table.units[name] for name in names}
-    prices = UnitPrices.of(
+    prices = PriceTables.of_deaths(
         responses.of(drive_s, station=np.array(names)[:, None]), weights,
         by_hour / by_hour.sum() * table.calls_per_day, sum(on_duty.values()), table.occupation_s,
         arrests=table.arrests, curve=curve,

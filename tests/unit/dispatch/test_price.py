@@ -8,7 +8,6 @@ import pytest
 from ideal_dispatch.dispatch.price import (
     UNCALIBRATED,
     PriceTables,
-    UnitPrices,
     expected_deaths,
     free_after,
 )
@@ -21,11 +20,11 @@ RESPONSE = ResponseModel.published().of(DRIVES_S)
 CURVE = CURVES[USUAL_CURVE]
 
 
-def prices(**changes: Any) -> UnitPrices:
+def prices(**changes: Any) -> PriceTables:
     settings: dict[str, Any] = {
         "weights": [1.0, 2.0, 1.0], "calls_per_hour": 4.0, "units": 5, "occupation_s": 2400.0,
     }  # fmt: skip
-    return UnitPrices.of(RESPONSE, **(settings | changes))
+    return PriceTables.of_deaths(RESPONSE, **(settings | changes))
 
 
 def test_for_a_moment_it_is_what_calls_lose_by_the_next_free_unit() -> None:
@@ -62,7 +61,7 @@ def test_factors_multiply() -> None:
     doubled = prices(factors=[2.0, 0.0, 0.0, 0.0, 1.0])
     plain = prices().cost([1, 1, 1], [], 0, 900.0, 9)
     assert doubled.cost([1, 1, 1], [], 0, 900.0, 9) == pytest.approx(2.0 * plain)
-    assert len(UNCALIBRATED) == len(doubled.tables.factors)
+    assert len(UNCALIBRATED) == len(doubled.factors)
 
 
 def test_deaths_are_the_mean_over_responses() -> None:
@@ -109,6 +108,6 @@ def test_a_busy_unit_that_may_be_redirected_makes_prices_lower() -> None:
         tables = PriceTables.of(
             harm, none, [1.0, 1.0, 1.0], 4.0, 3, 2400.0, critical=0.03, redirected=redirected
         )
-        return UnitPrices(tables).cost([1, 0, 0], [(1, 2400.0), (2, 2400.0)], 0, 900.0, 0)
+        return tables.cost([1, 0, 0], [(1, 2400.0), (2, 2400.0)], 0, 900.0, 0)
 
     assert cost(0.2) < cost(0.0)

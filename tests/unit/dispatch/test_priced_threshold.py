@@ -10,8 +10,7 @@ from ideal_dispatch import RoadNetwork
 from ideal_dispatch.dispatch import Answer, Assignment, Decision, Situation, Station
 from ideal_dispatch.dispatch.policies import Ideal, IntervalPolicy
 from ideal_dispatch.dispatch.policy_tables import FittedParts, advising_policy, threshold_from
-from ideal_dispatch.dispatch.priced_threshold import PricedThreshold
-from ideal_dispatch.dispatch.threshold import Threshold
+from ideal_dispatch.dispatch.threshold import PricedThreshold, Threshold
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.forecast.response_time import ResponseModel
 from ideal_dispatch.network import Depot
@@ -39,7 +38,7 @@ def test_a_second_goes_just_where_it_saves_more_than_it_costs(grid: RoadNetwork)
 
 
 def test_the_second_is_the_one_that_saves_most_beyond_its_cost(grid: RoadNetwork) -> None:
-    rule, others = fleet_threshold(grid, calls_per_day=500.0, recall="none"), 0
+    rule, others = fleet_threshold(grid, calls_per_day=900.0, arrest_chance=0.1, recall="none"), 0
     for node in range(grid.num_nodes):
         call = situation(grid, node, (1, 1, 1, 1))
         made = decided(call, rule)
@@ -47,7 +46,7 @@ def test_the_second_is_the_one_that_saves_most_beyond_its_cost(grid: RoadNetwork
             rule.second_cost(call, (made.primary, one.candidate.assignment), one.primary_s, one)
             for one in made.considered
         ]
-        net = [one.survival_gain - cost.lives
+        net = [rule.arrest_chance * one.survival_gain - cost.lives
                for one, cost in zip(made.considered, costs, strict=True)]  # fmt: skip
         best = made.considered[int(np.argmax(net))]
         assert made.worth is best

@@ -92,7 +92,7 @@ def test_situations_that_cannot_be(grid: RoadNetwork) -> None:
         replace(call, incident=Incident("x", 66, call.incident.at))
     with pytest.raises(InputError, match="region 5 is none of 2 stations"):
         replace(call, region=5)
-    with pytest.raises(InputError, match="router times of 3 edges, the network has"):
+    with pytest.raises(InputError, match="router times of 3 edges, there are"):
         replace(call, router_times_s=np.ones(3))
     with pytest.raises(InputError, match="-1 free units; zero or more"):
         Station(Depot("A", 0), -1, None)

@@ -13,8 +13,8 @@ import ideal_dispatch.dispatch.candidate as candidate
 from ideal_dispatch import Calendar, Depot, Model, OptimisticGap, RoadNetwork, optimistic_gap
 from ideal_dispatch.context import ContextEncoding
 from ideal_dispatch.dispatch import Incident, Readiness, Situation, observe
-from ideal_dispatch.dispatch.price import UnitPrices
-from ideal_dispatch.dispatch.priced_threshold import PricedThreshold
+from ideal_dispatch.dispatch.price import PriceTables
+from ideal_dispatch.dispatch.threshold import PricedThreshold
 from ideal_dispatch.forecast import Architecture
 from ideal_dispatch.forecast.inputs import Standardisation, edge_inputs
 from ideal_dispatch.forecast.radius import RadiusRule
@@ -80,7 +80,7 @@ def fleet_threshold(
     """The priced threshold of the four corners with three units each, calls at all nodes."""
     times_s = network.free_flow_times_s
     drive_s = np.array([network.distances(times_s, node) for node in NODES])
-    prices = UnitPrices.of(
+    prices = PriceTables.of_deaths(
         ResponseModel.published().of(drive_s), np.ones(network.num_nodes), calls_per_day / 24.0,
         12, 3600.0,
     )  # fmt: skip

@@ -37,7 +37,7 @@ def test_lives_saved_and_lives_lost_count_from_the_call(grid: RoadNetwork) -> No
     cells, _ = cells_by_junctions(grid, connected_nodes(grid), 500)
     drive_s = [grid.distances(grid.free_flow_times_s, one.node)[cells] for one in depots(4)]
     lost = expected_deaths(ResponseModel.published().of(np.array(drive_s)), 90.0, plain)
-    np.testing.assert_allclose(rule.prices.tables.harm, np.sort(lost.T, axis=1))
+    np.testing.assert_allclose(rule.prices.harm, np.sort(lost.T, axis=1))
     saved, at_once = (
         worth_by(grid, ClinicalThreshold(curve, CapacityCost(0.001))).survival_gain
         for curve in (from_the_call, plain)
@@ -68,6 +68,6 @@ def test_a_correction_for_another_fleet_is_warned_about(
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
         rule = priced_threshold(table, grid, depots(4), folder=tmp_path)
-    assert tuple(rule.prices.tables.factors) == factors
+    assert tuple(rule.prices.factors) == factors
     assert len(warned) == (told != "")
     assert all(re.search(told, str(one.message)) for one in warned)

@@ -19,8 +19,8 @@ from ideal_dispatch.cities import harbour_city
 from ideal_dispatch.cli.replay import replay
 from ideal_dispatch.dispatch.policies import PaperIdeal
 from ideal_dispatch.dispatch.policy_tables import FittedParts, policies_from
-from ideal_dispatch.dispatch.priced_threshold import PricedThreshold
 from ideal_dispatch.dispatch.situation import Incident
+from ideal_dispatch.dispatch.threshold import PricedThreshold
 from ideal_dispatch.errors import FileFormatError, InputError
 from ideal_dispatch.evaluation.judged import Judged
 from ideal_dispatch.evaluation.outcomes import Outcomes

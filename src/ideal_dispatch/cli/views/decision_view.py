@@ -87,7 +87,9 @@ def print_answer(answer: Answer, city: City, searched: Sequence[DcaStep] | None 
     lines = Text("\n".join(_orders(answer, made) if answer.refusal is None else _considered(made)))
     out.print(Panel(lines, title=title, title_align="left", width=width, border_style=colour))
     # what the numbers rest on comes first
-    for remark in sorted(answer.remarks, key=lambda one: "published_spreads" not in one.code):
+    for remark in sorted(
+        answer.remarks, key=lambda one: "published_spreads" not in (one.code, *one.also)
+    ):
         warn(remark.words)
     out.print()
     print_facts(_heading(situation, city), _stations(situation), justify="left")

@@ -15,7 +15,7 @@ from ideal_dispatch.arrays import IntArray
 from ideal_dispatch.context import Calendar, Context
 from ideal_dispatch.dispatch.decision import Policy
 from ideal_dispatch.dispatch.policy_tables import FittedParts, advising_policy
-from ideal_dispatch.dispatch.priced_threshold import PricedThreshold
+from ideal_dispatch.dispatch.threshold import PricedThreshold
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.fleet.priced import priced_threshold
 from ideal_dispatch.forecast import Forecast, Model
@@ -69,7 +69,7 @@ class Assets:
         if self.region is not None:
             found["territories"] = content_hash(self.region.tobytes())
         if isinstance(rule := getattr(self.policy, "threshold", None), PricedThreshold):
-            tables = rule.prices.tables
+            tables = rule.prices
             found["fleet"] = content_hash(b"".join(np.asarray(part).tobytes() for part in tables))
         return found
 

@@ -12,7 +12,6 @@ from ideal_dispatch.context import Weather
 from ideal_dispatch.dispatch import Incident, Readiness, Situation
 from ideal_dispatch.dispatch.arrival import rolling, waiting
 from ideal_dispatch.dispatch.candidate import drivable_s, together
-from ideal_dispatch.dispatch.priced_threshold import PricedThreshold
 from ideal_dispatch.dispatch.reassessment import (
     ARRIVED,
     LOST,
@@ -23,6 +22,7 @@ from ideal_dispatch.dispatch.reassessment import (
     reassess,
 )
 from ideal_dispatch.dispatch.survival import CURVES, USUAL_CURVE, SurvivalCurve
+from ideal_dispatch.dispatch.threshold import PricedThreshold
 from ideal_dispatch.errors import IdealError, NoRouteError
 from ideal_dispatch.network import Depot
 from ideal_dispatch.service.clock import moment
