@@ -353,7 +353,8 @@ def test_advice_keeps_off_closed_roads(city: SmallCity, kind: str) -> None:
 
 def test_an_incident_behind_closed_roads_is_unreachable(advise: Advise, city: SmallCity) -> None:
     around = tuple(np.flatnonzero(city.network.head == SCENE).tolist())
-    closures = Closed("c1", "burst main", around), Closed("c2", "fair", (1,))
+    behind = int(np.flatnonzero(city.network.tail == SCENE)[0])  # no way there drives over it
+    closures = Closed("c1", "burst main", around), Closed("c2", "fair", (behind,))
     for primary in (None, {"depot": "D1"}):
         made = advise(closures=closures, primary=primary)
         assert codes(made)[0] == "unreachable"
