@@ -24,9 +24,8 @@ from ideal_dispatch.service.deciding.reassessing import looked_at
 from ideal_dispatch.service.errors import ConflictError, RecordUnavailableError
 from ideal_dispatch.service.messages import Closed, Followed, FollowedUnit, KnownWeather
 from ideal_dispatch.service.record import rows
-from ideal_dispatch.service.record.database import Database, Job
+from ideal_dispatch.service.record.database import Database, Job, State, Transaction
 from ideal_dispatch.service.record.rows import AdviceRow, ClosureRow, canonical
-from ideal_dispatch.service.record.transaction import State, Transaction
 from ideal_dispatch.service.requests import Location
 from ideal_dispatch.service.units import HELD_US, THERE, Promise, Unit
 

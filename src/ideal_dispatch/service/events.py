@@ -18,8 +18,8 @@ from ideal_dispatch.service import dispatches
 from ideal_dispatch.service.closures import ClosureLayer
 from ideal_dispatch.service.errors import RecordUnavailableError
 from ideal_dispatch.service.record import rows
+from ideal_dispatch.service.record.database import State
 from ideal_dispatch.service.record.rows import LogRow
-from ideal_dispatch.service.record.transaction import State
 
 log = logging.getLogger(__name__)
 

@@ -12,14 +12,12 @@ import sqlalchemy as sa
 
 from ideal_dispatch.service import logs
 from ideal_dispatch.service.clock import SECOND, moment_text
-from ideal_dispatch.service.deciding.adviser import no_advice
-from ideal_dispatch.service.deciding.engine import Engine
+from ideal_dispatch.service.deciding.engine import Engine, no_advice
 from ideal_dispatch.service.errors import ConflictError
 from ideal_dispatch.service.messages import Advice, Closed, KnownWeather, Picture
 from ideal_dispatch.service.record import rows
-from ideal_dispatch.service.record.database import Database, Job
+from ideal_dispatch.service.record.database import Database, Job, State, Transaction
 from ideal_dispatch.service.record.rows import AdviceRow, ClosureRow, canonical
-from ideal_dispatch.service.record.transaction import State, Transaction
 from ideal_dispatch.service.requests import RecommendationRequest
 from ideal_dispatch.service.unit_news import log_lost_promise
 from ideal_dispatch.service.units import HELD_US, Unit

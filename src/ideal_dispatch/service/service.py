@@ -27,9 +27,8 @@ from ideal_dispatch.service.errors import ConflictError, RecordUnavailableError
 from ideal_dispatch.service.events import EventStreams
 from ideal_dispatch.service.recommending import Question, Recommender, new_id
 from ideal_dispatch.service.record.audit import prune
-from ideal_dispatch.service.record.database import Database, Job
+from ideal_dispatch.service.record.database import Database, Job, State, Transaction, see_units
 from ideal_dispatch.service.record.rows import digest
-from ideal_dispatch.service.record.transaction import State, Transaction, see_units
 from ideal_dispatch.service.requests import CountIn, RecommendationRequest, UnitInList
 from ideal_dispatch.service.settings import ServiceSettings
 from ideal_dispatch.service.unit_news import UnitReader, UpdateResult, report

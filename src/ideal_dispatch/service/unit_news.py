@@ -7,8 +7,8 @@ from datetime import datetime
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.network.depot import DepotNames
 from ideal_dispatch.service.clock import SECOND, micros
+from ideal_dispatch.service.record.database import Transaction
 from ideal_dispatch.service.record.rows import image
-from ideal_dispatch.service.record.transaction import Transaction
 from ideal_dispatch.service.requests import CountIn, UnitInList
 from ideal_dispatch.service.units import AHEAD_US, FREE, HELD_US, STATUSES, Status, Unit
 

@@ -13,8 +13,7 @@ from ideal_dispatch.cli.audit import RecordOptions, export, prune, verify
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.service.clock import SECOND, ClockTable
 from ideal_dispatch.service.errors import NoRecordError
-from ideal_dispatch.service.record.database import Database, Job
-from ideal_dispatch.service.record.transaction import Transaction
+from ideal_dispatch.service.record.database import Database, Job, Transaction
 from ideal_dispatch.service.settings import ServiceSettings
 from tests.unit.cli.test_network_command import ideal
 

@@ -27,7 +27,7 @@ from ideal_dispatch.service.http.access import Admin, Changer, Dispatcher, Reade
 from ideal_dispatch.service.http.eido import Eido
 from ideal_dispatch.service.http.protection import ASK, BEGAN, EIDO, SESSION, UNITS
 from ideal_dispatch.service.http.refusals import REFUSALS, or_404
-from ideal_dispatch.service.record.transaction import State, Transaction
+from ideal_dispatch.service.record.database import State, Transaction
 from ideal_dispatch.service.service import CityNow, Health, Service
 
 CLOSURES, DISPATCHES, SIMULATED = "/v1/closures", "/v1/dispatches", "/v1/simulated-calls"

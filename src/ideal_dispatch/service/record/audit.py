@@ -20,9 +20,8 @@ from ideal_dispatch.files import atomic_write, safe_cell
 from ideal_dispatch.service.clock import SECOND, moment_text
 from ideal_dispatch.service.errors import RecordUnavailableError
 from ideal_dispatch.service.record import rows
-from ideal_dispatch.service.record.database import Database, Job
+from ideal_dispatch.service.record.database import Database, Job, Transaction
 from ideal_dispatch.service.record.rows import TABLES, AdviceRow, ClosureRow, LogRow, Mark, image
-from ideal_dispatch.service.record.transaction import Transaction
 
 _PATIENCE_S = 3600.0
 _PAGE = 500

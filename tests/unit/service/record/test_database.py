@@ -18,8 +18,7 @@ from ideal_dispatch.errors import InputError
 from ideal_dispatch.service.clock import micros
 from ideal_dispatch.service.errors import RecordUnavailableError
 from ideal_dispatch.service.record import rows
-from ideal_dispatch.service.record.database import Database, Job
-from ideal_dispatch.service.record.transaction import State, Transaction, see_units
+from ideal_dispatch.service.record.database import Database, Job, State, Transaction, see_units
 from ideal_dispatch.service.units import Unit
 from tests.postgres import Postgres
 
