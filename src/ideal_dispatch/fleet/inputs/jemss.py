@@ -7,10 +7,10 @@ fall on road nodes instead, where junctions are dense.
 import csv
 import io
 import lzma
+import math
 import os
 import zipfile
 import zlib
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,9 +22,11 @@ from ideal_dispatch.files import check_source
 from ideal_dispatch.fleet.calls import DAY_S
 from ideal_dispatch.fleet.city import Duration, FleetCity, Priority, Work
 from ideal_dispatch.fleet.inputs.jemss_files import (
+    Distribution,
     JemssTable,
-    distribution,
-    generated_calls,
+    call_distributions,
+    read_distribution,
+    read_shares,
     read_tables,
     tables_of,
 )
@@ -41,12 +43,14 @@ _DAMAGED = (
 )  # fmt: skip
 """What reading a zip raises; RuntimeError of one that is encrypted or packed in an unknown way."""
 
+_GENERATOR = "gen_config.xml"
 _GENERATORS = ("calls/single/train", "calls/reps/train")
 _NOTES = (
     BY_JUNCTIONS,
     "dispatchDelay of JEMSS ends when a unit is sent; crews then need a turnout, which JEMSS "
     "leaves out: turnout and the spread of drives are those of `ResponseModel.published`",
-    "calls are spread evenly over the day, as in JEMSS",
+    "calls are a Poisson process, spread evenly over the day as in JEMSS; every call waits for the "
+    "mean dispatchDelay",
 )
 
 
@@ -65,10 +69,10 @@ def read_jemss(
         raise InputError(
             f"redispatch {redispatch!r}: the plain name of a file in misc/redispatch is needed"
         )
-    calls = _Generator.of(base)
     levels = read_tables(base / "misc" / "call priorities" / "priorities_1.csv", "priorities")
     names = levels["priorities"].texts("name")
-    priorities = _priorities(base, levels["priorities"], calls.shares(len(names)))
+    generator, per_day, shares, work = _calls(base, len(names))
+    priorities = _priorities(base, levels["priorities"], shares)
     stations = read_tables(base / "stations" / "stations_1.csv", "stations")["stations"]
     ambulances = read_tables(base / "ambulances" / "ambulances_1.csv", "ambulances")["ambulances"]
     hospitals = read_tables(base / "hospitals" / "hospitals_1.csv", "hospitals")["hospitals"]
@@ -83,15 +87,15 @@ def read_jemss(
     cell_nodes, weights = cells_by_junctions(network, usable, cells)
     places = Places.on_roads(network, (*nodes, cell_nodes), fast_s, slow_s)
     left_out = len(stations) - len(used)
-    notes = [*_NOTES, f"calls as in {calls.folder}, redispatch as in {redispatch}"]
+    notes = [*_NOTES, f"calls as in {generator}, redispatch as in {redispatch}"]
     if left_out:
         notes.append(f"stations without an ambulance are left out: {left_out}")
     labels = stations.columns.get("NAME") or stations.columns.get("name") or ("",) * len(stations)
     return FleetCity(
         _name(base),
         places.travel, tuple(labels[i] or f"station {i + 1}" for i in used), places.stations,
-        units.astype(np.int32), places.hospitals, places.cells, weights, calls.per_day, priorities,
-        redispatch=allowed, work=calls.work, notes=tuple(notes),
+        units.astype(np.int32), places.hospitals, places.cells, weights, per_day, priorities,
+        redispatch=allowed, work=work, notes=tuple(notes),
     )  # fmt: skip
 
 
@@ -101,70 +105,67 @@ def _name(base: Path) -> str:
     return parts[-3].title() if parts[-2:-1] == ("models",) else parts[-1]
 
 
+_ZERO = Distribution("Dirac", (0.0,))
+
+
 @dataclass(frozen=True, slots=True)
-class _Generator:
-    """How JEMSS makes calls: distributions, as text, of the file ``gen_config.xml``."""
+class JemssDuration(Duration):
+    """How long a part of the work takes, by a distribution of its seconds."""
 
-    folder: str
-    where: str
-    texts: Mapping[str, str]
+    seconds: Distribution = _ZERO
 
-    @classmethod
-    def of(cls, base: Path) -> "_Generator":
-        """Of the first folder that has one."""
-        for folder in _GENERATORS:
-            file = base / folder / "gen_config.xml"
-            if file.is_file():
-                return cls(folder, str(file), generated_calls(file))
-        raise InputError(f"{base}: no gen_config.xml in {' or '.join(_GENERATORS)}")
+    def drawn(self, rng: np.random.Generator, count: int) -> FloatArray:
+        """So many times; one draw of ``rng`` each."""
+        from scipy.special import ndtr
 
-    def numbers(self, name: str, *kinds: str) -> tuple[str, tuple[float, ...]]:
-        """The kind of a distribution and its numbers."""
-        if name not in self.texts:
-            raise FileFormatError(f"{self.where}: {name} is missing in callDistributions")
-        return distribution(self.texts[name], f"{self.where}, {name}", kinds)
+        return self.seconds.quantile(np.asarray(ndtr(rng.standard_normal(count))))
 
-    @property
-    def per_day(self) -> float:
-        """The mean number of calls a day."""
-        _, (mean, *_) = self.numbers("interarrivalTime", "Exponential")
-        if not mean > 0.0:
-            raise FileFormatError(f"{self.where}: interarrivalTime {mean:g}; above zero is needed")
-        return 1.0 / mean
 
-    def shares(self, levels: int) -> tuple[float, ...]:
-        """The share of every priority."""
-        _, shares = self.numbers("priority", "Categorical")
-        if len(shares) != levels:
-            raise FileFormatError(
-                f"{self.where}: priority has {len(shares)} shares for {levels} priorities"
-            )
-        return shares
+def _duration(days: Distribution) -> Duration:
+    """A part of the work that takes so many days: times below zero are left out."""
+    seconds = days.scaled(DAY_S).truncated(0.0)
+    mean_s = seconds.mean
+    if seconds.kind == "Dirac":
+        return Duration(mean_s, "fixed")
+    if (
+        seconds.kind == "Exponential"
+        and days.offset == 0.0
+        and days.low <= 0.0 < math.inf == days.high
+    ):
+        return Duration(mean_s)
+    return JemssDuration(mean_s, seconds=seconds)
 
-    @property
-    def work(self) -> Work:
-        """What a call takes."""
-        _, (delay, *_) = self.numbers("dispatchDelay", "Normal")
-        _, (transported, *_) = self.numbers("transport", "Bernoulli")
-        with complaints_about(self.where):
-            return Work(
-                delay * DAY_S, self.duration("onSceneDuration"), transported,
-                self.duration("handoverDuration"),
-            )  # fmt: skip
 
-    def duration(self, name: str) -> Duration:
-        """A time that is exponential, or normal: then log-normal of the same spread here."""
-        kind, (mean, *rest) = self.numbers(name, "Exponential", "Normal")
-        if kind == "Exponential":
-            return Duration(mean * DAY_S)
-        spread = rest[0] if rest else 1.0
-        if spread == 0.0:
-            return Duration(mean * DAY_S, "fixed")
-        if not mean > 0.0:
-            raise FileFormatError(
-                f"{self.where}: {name} is Normal with mean {mean:g}; a mean above zero is needed"
-            )
-        return Duration(mean * DAY_S, "lognormal", spread / mean)
+def _calls(base: Path, levels: int) -> tuple[str, float, tuple[float, ...], Work]:
+    """Of the generator of calls its folder, calls a day, shares of priorities, and the work."""
+    folder = next((one for one in _GENERATORS if (base / one / _GENERATOR).is_file()), None)
+    if folder is None:
+        raise InputError(f"{base}: no {_GENERATOR} in {' or '.join(_GENERATORS)}")
+    file = base / folder / _GENERATOR
+    texts = call_distributions(file)
+    for name in ("interarrivalTime", "priority", "dispatchDelay", "onSceneDuration", "transport",
+                 "handoverDuration"):  # fmt: skip
+        if name not in texts:
+            raise FileFormatError(f"{file}: {name} is missing in callDistributions")
+
+    def days(name: str) -> Distribution:
+        return read_distribution(texts[name], f"{file}, {name}")
+
+    between = days("interarrivalTime").mean
+    if not between > 0.0:
+        raise FileFormatError(f"{file}: interarrivalTime {between:g}; above zero is needed")
+    shares = read_shares(texts["priority"], f"{file}, priority", "Categorical")
+    if len(shares) != levels:
+        raise FileFormatError(f"{file}: priority has {len(shares)} shares for {levels} priorities")
+    transported = read_shares(texts["transport"], f"{file}, transport", "Bernoulli") or (0.5,)
+    parts = {}
+    for name in ("dispatchDelay", "onSceneDuration", "handoverDuration"):
+        with complaints_about(f"{file}, {name}"):
+            parts[name] = _duration(days(name))
+    delay, scene, handover = parts.values()
+    with complaints_about(f"{file}, transport"):
+        work = Work(delay.mean_s, scene, transported[0], handover)
+    return folder, 1.0 / between, shares, work
 
 
 def _priorities(base: Path, levels: JemssTable, shares: tuple[float, ...]) -> tuple[Priority, ...]:
