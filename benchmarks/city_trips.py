@@ -8,7 +8,7 @@ from ideal_dispatch import Calendar, Trip, Trips
 from ideal_dispatch.cities import harbour_city
 from ideal_dispatch.context import WEATHER_VARIABLES, Weather, WeatherValue
 from ideal_dispatch.network import RoadNetwork
-from ideal_dispatch.traffic.made_up_weather import MadeUpWeather
+from ideal_dispatch.traffic.sumo.plan import made_up_weather
 
 PAPER_TRIPS = 1781
 
@@ -18,7 +18,7 @@ def city_trips(count: int = PAPER_TRIPS, seed: int = 0) -> tuple[RoadNetwork, Tr
     city, rng = harbour_city(), np.random.default_rng(seed)
     network = city.network
     calendar = Calendar(city.time_zone, city.country)
-    weather = MadeUpWeather.of_year(2023, city.time_zone, seed)
+    start_s, weather = made_up_weather(2023, city.time_zone, seed)
     free_flow_s = {
         depot.node: network.distances(network.free_flow_times_s, depot) for depot in city.depots
     }
@@ -29,7 +29,7 @@ def city_trips(count: int = PAPER_TRIPS, seed: int = 0) -> tuple[RoadNetwork, Tr
         if origin == destination:
             continue
         at = datetime(2023, 1, 2, tzinfo=UTC) + timedelta(minutes=int(rng.integers(363 * 1440)))
-        hour = weather.values[round((at.timestamp() - weather.start_s) / 3600)].tolist()
+        hour = weather[round((at.timestamp() - start_s) / 3600)].tolist()
         values = {
             name: WeatherValue(value, "made up", "", at)
             for name, value in zip(WEATHER_VARIABLES, hour, strict=True)

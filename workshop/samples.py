@@ -24,8 +24,8 @@ from ideal_dispatch.errors import InputError
 from ideal_dispatch.files import write_csv, write_file
 from ideal_dispatch.network import Depot, RoadNetwork
 from ideal_dispatch.replay.drive import DriveError, World, drive
-from ideal_dispatch.traffic.made_up_weather import MadeUpWeather
 from ideal_dispatch.traffic.replayed_traffic import ReplayedTraffic
+from ideal_dispatch.traffic.sumo.plan import made_up_weather
 
 EXAMPLES = Path(__file__).parents[1] / "examples" / "data"
 LEARNED, YEAR, WEATHER_SEED = (0, 3, 4, 7), 2025, 5  # of the demo
@@ -337,10 +337,10 @@ def main() -> None:
     write_rows(EXAMPLES / "unit_log.csv", unit_log(service, 7, 1500))
     service.on_road = service.shared = 0.0
     write_rows(HARBOUR_RECORDS / "records.csv", records(service, 7, 1500, city.node_districts))
-    weather = MadeUpWeather.of_year(YEAR, city.time_zone, WEATHER_SEED)
+    start_s, weather = made_up_weather(YEAR, city.time_zone, WEATHER_SEED)
     lines = [",".join(["time", *WEATHER_VARIABLES])]
-    for hour, values in enumerate(weather.values.tolist()):
-        at = datetime.fromtimestamp(weather.start_s + 3600 * hour, there)
+    for hour, values in enumerate(weather.tolist()):
+        at = datetime.fromtimestamp(start_s + 3600 * hour, there)
         lines.append(",".join([at.isoformat(), *map(str, values)]))
     packed = gzip.compress("\n".join([*lines, ""]).encode(), mtime=0)
     write_file(HARBOUR_RECORDS / "weather.csv.gz", packed)

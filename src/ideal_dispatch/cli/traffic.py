@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ideal_dispatch.context import Calendar
     from ideal_dispatch.network import RoadNetwork
     from ideal_dispatch.traffic.recording import RecordedTraffic
-    from ideal_dispatch.traffic.sumo.day_plan import DayPlan
+    from ideal_dispatch.traffic.sumo.plan import DayPlan
 
 app = CommandLine("Make and look at traffic: how long each road takes, minute by minute.")
 
@@ -92,10 +92,9 @@ def simulate(
             params = SyntheticParams(days=days, first=begin, hours=periods, seed=seed)
             recording = synthetic_traffic(network, calendar, params)
     elif engine == "sumo":
-        from ideal_dispatch.traffic.sumo.capacity import capacity
-        from ideal_dispatch.traffic.sumo.network_export import turns_left_out
-        from ideal_dispatch.traffic.sumo.planning import REGIMES, plan_days
-        from ideal_dispatch.traffic.sumo.plausibility import broken_rules
+        from ideal_dispatch.traffic.sumo.campaign import broken_rules, capacity
+        from ideal_dispatch.traffic.sumo.network import turns_left_out
+        from ideal_dispatch.traffic.sumo.plan import REGIMES, plan_days
 
         folder = work or output.with_suffix(".days")
         regime = regime or "calm"

@@ -15,7 +15,7 @@ from ideal_dispatch.cities import (
 )
 from ideal_dispatch.traffic.recording import RecordedTraffic
 from ideal_dispatch.traffic.replayed_traffic import ReplayedTraffic
-from ideal_dispatch.traffic.sumo.plausibility import broken_rules
+from ideal_dispatch.traffic.sumo.campaign import broken_rules
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ from ideal_dispatch import Calendar, RoadNetwork
 from ideal_dispatch.cli.traffic import app
 from ideal_dispatch.errors import IdealError
 from ideal_dispatch.traffic.recording import RecordedTraffic, Stretch
-from ideal_dispatch.traffic.sumo.engine import sumo_version
+from ideal_dispatch.traffic.sumo.network import sumo_version
 from tests.unit.cli.test_network_command import ideal
 from tests.unit.traffic.small import START, recording
 from tests.unit.traffic.sumo.days import needs_sumo

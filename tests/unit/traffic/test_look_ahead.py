@@ -10,7 +10,7 @@ import pytest
 from ideal_dispatch import RoadNetwork
 from ideal_dispatch.traffic.recording import RecordedTraffic, Stretch, counted_by, encode
 from ideal_dispatch.traffic.replayed_traffic import ReplayedTraffic
-from ideal_dispatch.traffic.sumo.output import Passages, left_times_s
+from ideal_dispatch.traffic.sumo.day import Passages, left_times_s
 from tests.unit.traffic.small import CALENDAR, START
 
 BIN_S, BINS, NOW_S = 60, 90, 40 * 60.0 + 30

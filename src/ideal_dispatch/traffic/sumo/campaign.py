@@ -1,8 +1,20 @@
-"""Many simulated days, in parallel processes, packed into one recording.
+"""Many simulated days, packed into one recording: their demand, their checks, their processes.
 
-Every finished day is a file of its own in the working folder: an interrupted
-campaign continues where it stopped. A day whose plan has changed is simulated
-again.
+Every finished day is a file in the working folder: an interrupted campaign continues where
+it stopped. A day whose plan has changed is simulated again.
+
+A simulated day is congested but not gridlocked where:
+
+1. In every hour fewer than 1 % of the vehicles that were on the road in it
+   (those departed, and those running on average) teleport.
+2. The slowest hour of a weekday runs at 0.45 to 0.80 of free flow; other days
+   may be quicker, no hour of any day is slower.
+3. At least 97 % of the vehicles that departed arrive within an hour after
+   their period.
+4. At the end of no hour more than 10 % of its trips wait to enter the network.
+
+The four limits were given before the first run. What the first is a share of
+was settled after two-hour trial runs, before any planned day.
 """
 
 import hashlib
@@ -12,6 +24,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import asdict
+from datetime import date, datetime
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -21,19 +34,28 @@ import numpy as np
 from ideal_dispatch.archive import ArchiveKind
 from ideal_dispatch.context import Calendar
 from ideal_dispatch.errors import FileFormatError, IdealError, InputError
+from ideal_dispatch.files import write_file
 from ideal_dispatch.network import RoadNetwork
-from ideal_dispatch.traffic.recording import RATIOS, RecordedTraffic, Stretch, counted_by, encode
-from ideal_dispatch.traffic.sumo import demand, output, scenario_files, simulation
-from ideal_dispatch.traffic.sumo.day_plan import DayPlan
-from ideal_dispatch.traffic.sumo.engine import sumo_version
-from ideal_dispatch.traffic.sumo.network_export import roads_checksum
+from ideal_dispatch.traffic.recording import RecordedTraffic, Stretch, counted_by, encode
+from ideal_dispatch.traffic.sumo.day import OPTIONS, HourCount, simulate_day
+from ideal_dispatch.traffic.sumo.network import roads_checksum, sumo_version
+from ideal_dispatch.traffic.sumo.plan import DayPlan
 
 DAY = ArchiveKind(
     "ideal-dispatch simulated-day", 2, "simulated day", "delete it to simulate the day again"
 )
 
-_CODE = 1
-"""To be raised when a change of the code, not of a constant, changes what a day is."""
+VERSION = 3
+"""To be raised when a change of the code, or of a constant, changes what a day is."""
+
+MOST_TELEPORTED = 0.01
+SLOWEST, QUICKEST_PEAK = 0.45, 0.80
+MOST_UNFINISHED = 0.03
+MOST_WAITING = 0.10
+
+_FACTORS = tuple(0.25 * 2 ** (step / 5) for step in range(16))  # up to 2, 15 % apart
+_HOUR = (17, 18)
+_DRY = ((20.0, 0.0, 70.0, 10.0, 1012.0),) * 25
 
 Report = Callable[[DayPlan, float], None]
 """Called after every day with its plan and the CPU seconds it took, 0 where it was there."""
@@ -93,7 +115,7 @@ def simulate(
 def _simulate_one(
     network: RoadNetwork, plan: DayPlan, file: Path, made_of: dict[str, Any]
 ) -> float:
-    day = simulation.simulate_day(network, plan, workdir=file.parent, bin_s=made_of["bin_s"])
+    day = simulate_day(network, plan, workdir=file.parent, bin_s=made_of["bin_s"])
     manifest = made_of | {
         "hours": [asdict(hour) | {"start": hour.start.isoformat()} for hour in day.hours],
         "unfinished": day.unfinished,
@@ -116,15 +138,7 @@ def _is_done(file: Path, made_of: dict[str, Any]) -> bool:
 
 def engine_of(network: RoadNetwork) -> dict[str, str]:
     """What else the days depend on: a day of another engine is simulated again."""
-    digest = hashlib.blake2b(f"{_CODE} {RATIOS.tolist()}".encode(), digest_size=8)
-    for module in (demand, output, scenario_files, simulation):
-        constants = {name: value for name, value in vars(module).items() if name.isupper()}
-        digest.update(repr(sorted(constants.items())).encode())
-    return {
-        "sumo": sumo_version(),
-        "roads": roads_checksum(network),
-        "constants": digest.hexdigest(),
-    }
+    return {"version": str(VERSION), "sumo": sumo_version(), "roads": roads_checksum(network)}
 
 
 def _pack(
@@ -151,7 +165,72 @@ def _pack(
     provenance = {
         "engine": "sumo",
         "version": ", ".join(sorted(versions)),
-        "sumo_options": " ".join(simulation.OPTIONS),
+        "sumo_options": " ".join(OPTIONS),
         "days": len(days),
     }
     return RecordedTraffic(network, calendar, bin_s, tuple(stretches), provenance)
+
+
+def capacity(network: RoadNetwork, workdir: Path) -> float:
+    """The greatest demand factor, from 0.25 to 2, at which an evening hour flows.
+
+    It flows where it keeps the rules of an hour, and is not gridlocked
+    (:func:`~ideal_dispatch.traffic.sumo.campaign.hour_breaks`). The hour is of a dry
+    weekday without closures. Demand grows from trial to trial, and the first jam ends them:
+    a jam takes long to simulate. Streets that always jam get the least. Same network, demand
+    and SUMO, same answer; ``workdir`` keeps it.
+    """
+    workdir.mkdir(parents=True, exist_ok=True)
+    made_of = repr(sorted(engine_of(network).items())).encode()
+    known = workdir / f"{hashlib.blake2b(made_of, digest_size=16).hexdigest()}.capacity"
+    if known.exists():
+        return float(known.read_text())
+    found = _FACTORS[0]
+    for factor in _FACTORS:
+        plan = DayPlan(date(2025, 1, 7), "weekday", "UTC", (_HOUR,), factor, _DRY)
+        if any(map(hour_breaks, simulate_day(network, plan, workdir=workdir).hours)):
+            break
+        found = factor
+    write_file(known, f"{found!r}\n")
+    return found
+
+
+def broken_rules(recording: RecordedTraffic) -> list[str]:
+    """Why days of a recording break the rule, a line each; days of other engines keep it."""
+    reasons = []
+    for stretches in recording.days:
+        first = recording.stretches[stretches[0]]
+        if "hours" in first.notes:
+            hours = [
+                HourCount(**{**row, "start": datetime.fromisoformat(row["start"])})
+                for row in first.notes["hours"]
+            ]
+            day = recording.calendar.local(first.start).date()
+            reasons += broken_by_day(day, first.notes["kind"], hours, first.notes["unfinished"])
+    return reasons
+
+
+def broken_by_day(day: date, kind: str, hours: Sequence[HourCount], unfinished: float) -> list[str]:
+    """Why one day breaks the rule, a line each."""
+    reasons = [
+        f"{day} {hour.start:%H:%M}: {reason}" for hour in hours for reason in hour_breaks(hour)
+    ]
+    slowest = min(hour.relative_speed for hour in hours)
+    if kind == "weekday" and slowest > QUICKEST_PEAK:
+        reasons.append(f"{day}: a weekday at {slowest:.2f} of free flow in its peak")
+    if unfinished > MOST_UNFINISHED:
+        reasons.append(f"{day}: {unfinished:.1%} of the vehicles did not arrive")
+    return reasons
+
+
+def hour_breaks(hour: HourCount) -> list[str]:
+    """Why one hour breaks the rule, a line each: it is gridlocked, or nearly."""
+    reasons = []
+    on_road = hour.departed + hour.running
+    if hour.teleported >= MOST_TELEPORTED * max(on_road, 1.0):
+        reasons.append(f"{hour.teleported} of {on_road:.0f} vehicles teleported")
+    if not hour.relative_speed >= SLOWEST:
+        reasons.append(f"speed is {hour.relative_speed:.2f} of free flow")
+    if hour.waiting > MOST_WAITING * max(hour.wanted, 1):
+        reasons.append(f"{hour.waiting} of {hour.wanted} trips wait to enter")
+    return reasons

@@ -11,16 +11,14 @@ from types import MappingProxyType
 
 import numpy as np
 import numpy.typing as npt
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from ideal_dispatch.arrays import BoolArray, FloatArray, IntArray
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.network import RoadNetwork
 from ideal_dispatch.network.geodesy import LocalPlane
 from ideal_dispatch.network.road_class import ROAD_CLASSES
-from ideal_dispatch.traffic.sumo.day_plan import HOUR_S, DayPlan
-from ideal_dispatch.traffic.sumo.network_export import lanes_per_direction
+from ideal_dispatch.traffic.sumo.network import lanes_per_direction, strong_parts
+from ideal_dispatch.traffic.sumo.plan import HOUR_S, DayPlan
 
 PEAK_TRIPS_PER_LANE_KM = 30.0
 """Departures per hour and lane kilometre at level 1; calibrated on the embedded city."""
@@ -175,14 +173,6 @@ def _weights(network: RoadNetwork, table: dict[str, float]) -> FloatArray:
     # a long road has no more doors than the city's blocks are long
     weights: FloatArray = by_class[network.road_class] * np.minimum(network.length_m, 200.0)
     return weights
-
-
-def strong_parts(network: RoadNetwork, edges: slice | IntArray = slice(None)) -> IntArray:
-    """A number for each node: the same where every place reaches every other by these edges."""
-    ends = network.tail[edges], network.head[edges]
-    graph = coo_array((np.ones(ends[0].size), ends), (network.num_nodes,) * 2)
-    parts: IntArray = connected_components(graph, connection="strong")[1]
-    return parts
 
 
 def _strong(network: RoadNetwork) -> BoolArray:

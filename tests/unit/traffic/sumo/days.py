@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from ideal_dispatch.traffic.sumo.day_plan import DayPlan
-from ideal_dispatch.traffic.sumo.engine import is_installed
+from ideal_dispatch.traffic.sumo.network import is_installed
+from ideal_dispatch.traffic.sumo.plan import DayPlan
 
 DRY = ((20.0, 0.0, 70.0, 10.0, 1012.0),) * 25
 

@@ -14,7 +14,7 @@ from ideal_dispatch.dispatch.situation import Assignment
 from ideal_dispatch.replay.drive import World, drive
 from ideal_dispatch.traffic.replayed_traffic import ReplayedTraffic
 from ideal_dispatch.traffic.sumo.campaign import simulate
-from ideal_dispatch.traffic.sumo.planning import plan_days
+from ideal_dispatch.traffic.sumo.plan import plan_days
 from tests.unit.traffic.sumo.days import needs_sumo
 from tests.unit.traffic.sumo.emergency import emergency_drives
 
@@ -61,8 +61,7 @@ def test_replayed_drives_are_those_of_sumo(
         for node, at in calls
         for number, depot in enumerate(city.depots)
     ]
-    told = [(path.edges, at) for _, path, at in sent]
-    driven = emergency_drives(network, plan, told, workdir=tmp_path)
+    driven = emergency_drives(network, plan, [(way, at) for _, way, at in sent], tmp_path)
     replayed = [
         drive(
             world, network, Assignment(n, path, len(path)), path.destination, at, World.EXPERIENCED

@@ -3,8 +3,8 @@ import pytest
 
 from ideal_dispatch import RoadNetwork
 from ideal_dispatch.errors import InputError
-from ideal_dispatch.traffic.sumo.day_plan import Closure
 from ideal_dispatch.traffic.sumo.demand import Demand, level
+from ideal_dispatch.traffic.sumo.plan import Closure
 from tests.unit.traffic.sumo.days import plan
 
 HOUR_S = 3600
@@ -55,15 +55,6 @@ def test_mornings_lead_to_jobs_and_evenings_home(demand: Demand) -> None:
     assert pull(7) > 0 > pull(18)
 
 
-def test_gravity_keeps_both_margins(demand: Demand) -> None:
-    shares = demand._gravity(demand.homes, demand.jobs)
-    zones = len(demand.between_s)
-    jobs = np.bincount(demand.zone, demand.jobs, zones) / demand.jobs.sum()
-    homes = np.bincount(demand.zone, demand.homes, zones) / demand.homes.sum()
-    np.testing.assert_allclose(shares.sum(axis=0), jobs, atol=1e-6)
-    np.testing.assert_allclose(shares.sum(axis=1), homes, atol=1e-3)
-
-
 def test_nobody_starts_or_ends_on_a_closed_road(demand: Demand) -> None:
     free = demand.departures(plan(demand_factor=20.0), 7 * HOUR_S, 8 * HOUR_S)
     edge = int(np.bincount(free.destination).argmax())
@@ -88,5 +79,5 @@ def test_a_network_of_motorways_has_no_demand() -> None:
     road = RoadNetwork.from_arrays(
         [0, 1], [1, 0], [900.0, 900.0], [0, 0.008], [0, 0], road_class=["motorway"] * 2
     )
-    with pytest.raises(InputError, match="no streets with homes and jobs"):
+    with pytest.raises(InputError, match="homes and jobs"):
         Demand.of(road)

@@ -1,4 +1,6 @@
-from datetime import UTC, date
+"""The days of a simulated year, before anything is simulated."""
+
+from datetime import date
 
 import numpy as np
 import pytest
@@ -7,62 +9,34 @@ from ideal_dispatch import RoadNetwork
 from ideal_dispatch.context import Calendar
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.network.features import through_traffic
-from ideal_dispatch.traffic.sumo.day_plan import Closure
-from ideal_dispatch.traffic.sumo.network_export import lanes_per_direction
-from ideal_dispatch.traffic.sumo.planning import REGIMES, Regime, plan_days
-from tests.unit.traffic.sumo.days import DRY, plan
+from ideal_dispatch.traffic.sumo.network import lanes_per_direction
+from ideal_dispatch.traffic.sumo.plan import RAIN, REGIMES, Closure, Regime, plan_days
+from tests.unit.traffic.sumo.days import plan
 
 HONG_KONG = Calendar("Asia/Hong_Kong", "HK")
 
 
-def test_moments_and_seconds_are_inverse() -> None:
-    at = plan().moment(7.5 * 3600)
-    assert at.isoformat() == "2025-03-04T07:30:00+08:00"
-    assert plan().second(at.astimezone(UTC)) == 7.5 * 3600
-
-
-def test_plans_from_before_queues_existed_are_the_same() -> None:
-    assert "queues" not in plan().to_json()
-    assert plan(queues=True).to_json()["queues"] is True
-
-
-def test_a_row_of_weather_is_of_the_hour_before() -> None:
-    shower = tuple((20.0, 5.0 if row == 9 else 0.0, 70.0, 10.0, 1012.0) for row in range(25))
-    wet = plan(weather=shower)
-    assert [hour for hour in range(24) if wet.rain_mm[hour]] == [8]
-
-
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "key"),
     [
-        ({"kind": "monday"}, "day kind 'monday'; one of weekday, saturday"),
-        ({"hours": ()}, "periods within 0 … 24 in order"),
-        ({"hours": ((8, 7),)}, "periods within 0 … 24 in order"),
-        ({"hours": ((20, 25),)}, "periods within 0 … 24 in order"),
-        ({"hours": ((6, 8), (8, 9))}, "periods within 0 … 24 in order, apart"),
-        ({"demand_factor": float("nan")}, "demand factor"),
-        ({"weather": DRY[:3]}, "25 rows of the five variables"),
-        ({"weather": ((20.0, -1.0, 70.0, 10.0, 1012.0),) * 25}, "hourly rain"),
-        ({"seed": -1}, "seed -1: zero or more"),
-        ({"time_zone": "Moon/Base"}, "time zone 'Moon/Base' is not known"),
+        ({"kind": "monday"}, "kind"),
+        ({"hours": ()}, "hours"),
+        ({"hours": ((8, 7),)}, "hours"),
+        ({"hours": ((20, 25),)}, "hours"),
+        ({"hours": ((6, 8), (8, 9))}, "hours"),
+        ({"demand_factor": float("nan")}, "demand_factor"),
+        ({"seed": -1}, "seed"),
+        ({"time_zone": "Moon/Base"}, "Moon/Base"),
     ],
 )
-def test_bad_plans_are_refused(change: dict[str, object], said: str) -> None:
-    with pytest.raises(InputError, match=said):
+def test_bad_plans_are_refused(change: dict[str, object], key: str) -> None:
+    with pytest.raises(InputError, match=key):
         plan(**change)
 
 
-@pytest.mark.parametrize(
-    ("closure", "said"),
-    [
-        (((), 0, 1), "name at least one edge"),
-        (((-1,), 0, 1), "name at least one edge, from 0"),
-        (((1,), 5, 5), "begin in the day and end later"),
-        (((1.5,), 0, 1), "closed edge 1.5 is not a whole number"),
-    ],
-)
-def test_bad_closures_are_refused(closure: tuple[object, ...], said: str) -> None:
-    with pytest.raises(InputError, match=said):
+@pytest.mark.parametrize("closure", [((), 0, 1), ((-1,), 0, 1), ((1,), 5, 5), ((1.5,), 0, 1)])
+def test_bad_closures_are_refused(closure: tuple[object, ...]) -> None:
+    with pytest.raises(InputError, match="edges"):
         Closure(*closure)  # type: ignore[arg-type]
 
 
@@ -81,7 +55,8 @@ def test_planned_days_are_varied_in_order_and_repeatable(grid: RoadNetwork) -> N
     assert len({one.demand_factor for one in plans}) > 9
     assert any(one.closures for one in plans[:8])
     assert any(one.closures for one in plans[8:])
-    wet = [sum(one.rain_mm[6:10] + one.rain_mm[16:20]) >= 1 for one in plans]
+    rain = [np.array(one.weather)[1:, RAIN] for one in plans]
+    wet = [mm[6:10].sum() + mm[16:20].sum() >= 1 for mm in rain]
     assert any(wet[:8])
     assert any(wet[8:])
 
@@ -103,7 +78,7 @@ def test_a_dead_end_is_never_closed() -> None:
 
 
 def test_more_whole_days_than_days_are_refused(grid: RoadNetwork) -> None:
-    with pytest.raises(InputError, match="2 days, 3 of them whole"):
+    with pytest.raises(InputError, match="whole"):
         plan_days(grid, HONG_KONG, 1, days=2)
 
 
@@ -114,7 +89,7 @@ def test_hours_and_demand_can_be_chosen(grid: RoadNetwork) -> None:
     assert {one.hours for one in busier} == {((17, 19),), ((0, 24),)}
     for one, other in zip(busier, usual, strict=True):
         assert one.demand_factor == pytest.approx(2 * other.demand_factor, abs=0.002)
-    with pytest.raises(InputError, match="demand 0: a factor above zero"):
+    with pytest.raises(InputError, match="demand"):
         plan_days(grid, HONG_KONG, 5, demand=0.0)
 
 
@@ -132,7 +107,7 @@ def test_a_regime_says_how_days_differ(grid: RoadNetwork) -> None:
     shortest_s, longest_s = REGIMES["volatile"].closed_s
     for closure in (closure for one in volatile for closure in one.closures):
         assert shortest_s <= closure.until_s - closure.from_s <= longest_s
-    with pytest.raises(InputError, match="day_spread 0.5: 0 to 0.4 is needed"):
+    with pytest.raises(InputError, match="day_spread"):
         Regime(day_spread=0.5)
 
 
@@ -159,6 +134,6 @@ def test_accidents_on_main_roads_leave_one_lane(grid: RoadNetwork) -> None:
 @pytest.mark.parametrize("day", [date(2023, 3, 12), date(2023, 11, 5)])
 def test_a_period_in_which_the_clocks_change_is_refused(day: date) -> None:
     where = {"date": day, "time_zone": "America/New_York"}
-    with pytest.raises(InputError, match=f"{day}: the clocks of America/New_York change within 0–"):
+    with pytest.raises(InputError, match=f"{day}: .*America/New_York"):
         plan(**where, hours=((0, 24),))
     assert plan(**where, hours=((6, 10),)).moment(6 * 3600).hour == 6

@@ -1,6 +1,7 @@
+"""A day in SUMO: what it reads, what it writes, and what comes of it."""
+
 import xml.etree.ElementTree as ElementTree
 from dataclasses import replace
-from datetime import timedelta
 from itertools import pairwise
 from pathlib import Path
 
@@ -8,36 +9,34 @@ import numpy as np
 import pytest
 
 from ideal_dispatch import RoadNetwork
-from ideal_dispatch.errors import InputError, MissingExtraError
+from ideal_dispatch.errors import FileFormatError, InputError, MissingExtraError
 from ideal_dispatch.network.geodesy import polyline_length_m
-from ideal_dispatch.traffic.sumo import engine
-from ideal_dispatch.traffic.sumo.day_plan import Closure
-from ideal_dispatch.traffic.sumo.demand import Demand, Departures
-from ideal_dispatch.traffic.sumo.engine import SumoError
-from ideal_dispatch.traffic.sumo.network_export import (
-    export_network,
-    lanes_per_direction,
-    roads_checksum,
-    speeds_m_s,
-    turns_left_out,
-)
-from ideal_dispatch.traffic.sumo.output import read_passages
-from ideal_dispatch.traffic.sumo.plausibility import broken_by_day
-from ideal_dispatch.traffic.sumo.scenario_files import (
-    CLOCK_S,
+from ideal_dispatch.traffic.sumo import day as module
+from ideal_dispatch.traffic.sumo.day import (
+    DayTimes,
+    Passages,
+    left_times_s,
+    prepare_period,
     rain_effect,
+    read_passages,
+    read_summary,
+    simulate_day,
     write_closures,
     write_trips,
 )
-from ideal_dispatch.traffic.sumo.simulation import (
-    DayTimes,
-    _check_whole,
-    period_departures,
-    prepare_period,
-    simulate_day,
+from ideal_dispatch.traffic.sumo.demand import Demand, Departures
+from ideal_dispatch.traffic.sumo.network import (
+    SumoError,
+    export_network,
+    is_installed,
+    lanes_per_direction,
+    roads_checksum,
+    run,
+    speeds_m_s,
+    turns_left_out,
 )
+from ideal_dispatch.traffic.sumo.plan import Closure
 from tests.unit.traffic.sumo.days import DRY, needs_sumo, plan
-from tests.unit.traffic.sumo.emergency import _drive, _Vehicle, emergency_drives
 
 LIGHT = {"demand_factor": 0.4}
 
@@ -104,17 +103,17 @@ def test_closures_are_announced_on_the_edges_before(grid: RoadNetwork, tmp_path:
 
 def test_a_closure_outside_the_network_is_refused(grid: RoadNetwork, tmp_path: Path) -> None:
     bad = plan(closures=(Closure((99_999,), 0, 60),))
-    with pytest.raises(InputError, match="closure 0: edge 99999 is not in the network"):
+    with pytest.raises(InputError, match="99999"):
         write_closures(grid, bad, tmp_path / "closures.xml")
 
 
 def test_nodes_need_places(tmp_path: Path) -> None:
     nowhere = RoadNetwork.from_arrays([0, 1], [1, 0], [100.0, 100.0])
-    with pytest.raises(InputError, match="needs the place of every node"):
+    with pytest.raises(InputError, match="lon and lat"):
         export_network(nowhere, tmp_path)
 
 
-@pytest.mark.skipif(engine.is_installed(), reason="SUMO is here")
+@pytest.mark.skipif(is_installed(), reason="SUMO is here")
 def test_without_sumo_the_extra_is_named(grid: RoadNetwork, tmp_path: Path) -> None:
     with pytest.raises(MissingExtraError, match=r"ideal-dispatch\[sumo\]"):
         simulate_day(grid, plan(), workdir=tmp_path)
@@ -159,9 +158,8 @@ def test_nobody_makes_a_forbidden_turn(grid: RoadNetwork, folder: Path, tmp_path
     }
     assert made.isdisjoint(pairs)
     assert {edge for edge, _ in made} == set(range(town.num_edges)), "a way on is left everywhere"
-    departures = period_departures(Demand.of(town), plan(**LIGHT), (7, 8))
-    options = prepare_period(town, departures, plan(**LIGHT), (7, 8), net, tmp_path)
-    engine.run("sumo", options, tmp_path, 600.0)
+    _, options = prepare_period(town, Demand.of(town), plan(**LIGHT), (7, 8), net, tmp_path)
+    run("sumo", options, tmp_path, 600.0)
     driven = [
         route.attrib["edges"].split()
         for vehicle in ElementTree.parse(tmp_path / "routes.xml").getroot().iter("vehicle")
@@ -227,66 +225,6 @@ def test_nobody_enters_a_closed_edge(grid: RoadNetwork, day: DayTimes, folder: P
 
 
 @needs_sumo
-def test_an_emergency_vehicle_keeps_its_path(
-    grid: RoadNetwork, day: DayTimes, folder: Path
-) -> None:
-    path = grid.shortest_path(grid.free_flow_times_s, 0, grid.num_nodes - 1)
-    at = plan(**LIGHT).moment(7 * 3600) + timedelta(minutes=10)
-    one, again = (
-        emergency_drives(grid, plan(**LIGHT), [(path.edges, at)], workdir=folder) for _ in "12"
-    )
-    assert one == again
-    assert not one[0].teleported
-    free_s = path.time_s(grid.free_flow_times_s)
-    assert 0.8 * free_s < one[0].time_s < 4 * free_s
-    assert len(one[0].enter_s) == len(path.edges)
-    assert list(one[0].enter_s) == sorted(one[0].enter_s)
-
-
-@needs_sumo
-def test_drives_of_a_day_come_back_in_the_order_asked(grid: RoadNetwork, folder: Path) -> None:
-    two = plan(hours=((7, 8), (9, 10)), **LIGHT)
-    far = grid.shortest_path(grid.free_flow_times_s, 0, grid.num_nodes - 1).edges
-    near = grid.shortest_path(grid.free_flow_times_s, grid.num_nodes - 1, grid.num_nodes - 3).edges
-    morning, later = two.moment(7.2 * 3600), two.moment(9.2 * 3600)
-    drives = [(far, later), (near, later), (far, morning), (near, morning)]
-    done = emergency_drives(grid, two, drives, workdir=folder)
-    assert [len(one.enter_s) for one in done] == [len(edges) for edges, _ in drives]
-    assert min(done[0].time_s, done[2].time_s) > max(done[1].time_s, done[3].time_s)
-    assert np.isfinite([one.enter_s[-1] for one in done]).all()
-    # a vehicle alone before the others meets what it meets with them
-    (alone,) = emergency_drives(grid, two, [(far, morning)], workdir=folder)
-    (first, _) = emergency_drives(
-        grid, two, [(far, morning), (near, two.moment(7.8 * 3600))], workdir=folder
-    )
-    assert first == alone
-
-
-@needs_sumo
-def test_traffic_before_the_emergency_is_the_same(grid: RoadNetwork, tmp_path: Path) -> None:
-    net = export_network(grid, tmp_path)
-    trips = period_departures(Demand.of(grid), plan(**LIGHT), (7, 8))
-    options = prepare_period(grid, trips, plan(**LIGHT), (7, 8), net, tmp_path)
-    path = grid.shortest_path(grid.free_flow_times_s, 0, grid.num_nodes - 1)
-    depart_s = 25_800
-    finished = []
-    for drive in (False, True):
-        if drive:
-            vehicle = _Vehicle(0, tuple(map(str, path.edges.tolist())), depart_s)
-            _drive(options, [vehicle], blue_light=False)
-        else:
-            engine.run("sumo", options, tmp_path, 300)
-        passages = read_passages(tmp_path / "routes.xml")
-        before = passages.leave_s <= depart_s + CLOCK_S
-        rows = zip(
-            passages.edge[before], passages.enter_s[before], passages.leave_s[before], strict=True
-        )
-        finished.append(sorted(rows))
-    assert finished[0] == finished[1]
-    assert len(finished[0]) > 500
-
-
-@needs_sumo
 def test_a_period_may_begin_and_end_at_midnight(grid: RoadNetwork, folder: Path) -> None:
     night = plan(hours=((0, 1), (23, 24)), demand_factor=1.0)
     day = simulate_day(grid, night, workdir=folder)
@@ -297,65 +235,79 @@ def test_a_period_may_begin_and_end_at_midnight(grid: RoadNetwork, folder: Path)
 
 
 @needs_sumo
-def test_an_emergency_vehicle_passes_a_closure(grid: RoadNetwork, folder: Path) -> None:
-    path = grid.shortest_path(grid.free_flow_times_s, 0, grid.num_nodes - 1)
-    shut = plan(closures=(Closure((int(path.edges[3]),), 25_200, 28_800),), **LIGHT)
-    (drive,) = emergency_drives(
-        grid, shut, [(path.edges, shut.moment(25_800))], workdir=folder, blue_light=True
-    )
-    assert np.isfinite(drive.enter_s).all()
-
-
-@needs_sumo
-def test_a_departure_outside_the_day_is_refused(grid: RoadNetwork, folder: Path) -> None:
-    with pytest.raises(InputError, match="not in a simulated period"):
-        emergency_drives(grid, plan(), [([0], plan().moment(0))], workdir=folder)
-
-
-@needs_sumo
-def test_a_drive_without_edges_is_refused(grid: RoadNetwork, folder: Path) -> None:
-    with pytest.raises(InputError, match="at least one edge"):
-        emergency_drives(grid, plan(), [([], plan().moment(25_800))], workdir=folder)
-    assert emergency_drives(grid, plan(), [], workdir=folder) == []
-
-
-@needs_sumo
 def test_odd_bins_are_refused(grid: RoadNetwork, folder: Path) -> None:
-    with pytest.raises(InputError, match="bins of 7 s: an hour must be a whole number"):
+    with pytest.raises(InputError, match="bins of 7 s"):
         simulate_day(grid, plan(), workdir=folder, bin_s=7)
 
 
 @needs_sumo
 def test_what_sumo_says_is_passed_on(folder: Path) -> None:
     with pytest.raises(SumoError, match="sumo: Error: .*nothing.xml"):
-        engine.run("sumo", ["--net-file", "nothing.xml"], folder, 60)
-
-
-# --- the rule ----------------------------------------------------------------------
+        run("sumo", ["--net-file", "nothing.xml"], folder, 60)
 
 
 @needs_sumo
-def test_an_empty_weekday_and_a_gridlock_are_not_plausible(day: DayTimes) -> None:
-    hour = replace(
-        day.hours[0], wanted=1000, departed=900, running=100.0, waiting=0, teleported=0,
-        relative_speed=0.6,
-    )  # fmt: skip
-    date, kind = plan().date, plan().kind
-    assert broken_by_day(date, kind, [hour], 0.0) == []
-    for change, said in (
-        ({"relative_speed": 0.9}, "a weekday at 0.90 of free flow in its peak"),
-        ({"relative_speed": 0.3}, "07:00: speed is 0.30 of free flow"),
-        ({"teleported": 10}, "10 of 1000 vehicles teleported"),
-        ({"waiting": 200}, "200 of 1000 trips wait to enter"),
-    ):
-        (reason,) = broken_by_day(date, kind, [replace(hour, **change)], 0.0)
-        assert said in reason
-    (reason,) = broken_by_day(date, kind, [hour], 0.05)
-    assert "5.0% of the vehicles did not arrive" in reason
+def test_a_run_that_was_stopped_is_no_day(
+    grid: RoadNetwork, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stopped(path: Path) -> dict[str, np.ndarray]:
+        return {name: values[:-3] for name, values in read_summary(path).items()}
+
+    monkeypatch.setattr(module, "read_summary", stopped)
+    with pytest.raises(SumoError, match="stopped"):
+        simulate_day(grid, plan(**LIGHT), workdir=folder)
 
 
-def test_a_run_that_was_stopped_is_no_day() -> None:
-    summary = {"time": np.arange(0.0, 7201.0, 60.0)}
-    _check_whole(summary, 7260.0)
-    with pytest.raises(SumoError, match="stopped from outside after 7200 of 10800 simulated"):
-        _check_whole(summary, 10800.0)
+# --- what SUMO wrote ---------------------------------------------------------------
+
+
+ROUTES = """<routes>
+  <vehicle id="a" depart="10.00" arrival="60.00">
+    <route edges="4 2 7" exitTimes="20.00 45.00 60.00"/>
+  </vehicle>
+  <vehicle id="teleported" depart="10.00" arrival="90.00">
+    <route edges="4 2 7 1" exitTimes="30.00 -1.00 70.00 90.00"/>
+  </vehicle>
+  <vehicle id="rerouted" depart="5.00">
+    <routeDistribution><route edges="9 9"/><route edges="4 2" exitTimes="12.00 -1"/>
+    </routeDistribution>
+  </vehicle>
+  <vehicle id="short" depart="5.00" arrival="6.00"><route edges="3" exitTimes="6.00"/></vehicle>
+</routes>"""
+
+
+def test_passages_run_from_entering_to_entering(tmp_path: Path) -> None:
+    path = tmp_path / "routes.xml"
+    path.write_text(ROUTES)
+    passages = read_passages(path)
+    # last edges and what was teleported over are left out
+    assert passages.edge.tolist() == [4, 2, 4, 4]
+    assert passages.enter_s.tolist() == [10, 20, 10, 5]
+    assert passages.leave_s.tolist() == [20, 45, 30, 12]
+    path.write_text("<routes></routes>")
+    assert read_passages(path).edge.size == 0
+
+
+NO_EXITS = '<routes><vehicle id="x" depart="1"><route edges="1 2"/></vehicle></routes>'
+
+
+@pytest.mark.parametrize("text", ["", ROUTES[:200], "not xml", NO_EXITS])
+def test_damaged_outputs_are_refused(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "routes.xml"
+    path.write_text(text)
+    with pytest.raises(FileFormatError, match=r"routes\.xml"):
+        read_passages(path)
+    path.write_text("<summary></summary>")
+    with pytest.raises(FileFormatError, match=r"routes\.xml"):
+        read_summary(path)
+
+
+def test_bins_hold_clipped_means_and_nan_where_no_vehicle_was() -> None:
+    passages = Passages(
+        np.array([0, 0, 1, 1, 1, 2, 2], np.int32),
+        np.array([0.0, 10.0, 50.0, 500.0, -40.0, 0.0, -900.0]),
+        np.array([20.0, 40.0, 70.0, 520.0, 10.0, 1.0, 70.0]),
+    )
+    times = left_times_s(passages, np.full(3, 10.0), 0, 2, 60)
+    np.testing.assert_array_equal(times, [[25.0, 50.0, 8.0], [np.nan, 20.0, 260.0]])
+    assert times.dtype == np.float32
