@@ -1,7 +1,5 @@
 """A route of another engine, laid on our own network."""
 
-from typing import Any, NamedTuple, TypeVar
-
 import numpy as np
 
 from ideal_dispatch.arrays import FloatArray, first_where
@@ -12,22 +10,10 @@ from ideal_dispatch.network.map_matching import LENGTH_RATIO, match_route
 LEAST_SHARE = 0.9
 """The least share on our path of a route that is used: routers draw some ends apart."""
 
-_Part = TypeVar("_Part", dict[str, Any], list[Any], str)
-_KINDS: dict[type, str] = {dict: "an object", list: "a list", str: "a text"}
+MOST_TIMES, MORE_M = 2.0, 5000.0
+"""A planned route may have so many times the shortest way, and so much more."""
+
 _LONGEST = 7  # groups of five bits: the full circle at 1e7 needs no more
-
-
-class ForeignRoute(NamedTuple):
-    """What another engine said: where, how long, and its parts in order.
-
-    ``part_m`` and ``part_s`` hold metres and seconds of each part (step,
-    manoeuvre), NaN where the engine gave none.
-    """
-
-    points: FloatArray
-    duration_s: float
-    part_m: FloatArray
-    part_s: FloatArray
 
 
 def decode_polyline(text: str, precision: int = 5) -> FloatArray:
@@ -86,10 +72,6 @@ def laid_on(network: RoadNetwork, points: FloatArray, origin: int, destination: 
     return match.path
 
 
-MOST_TIMES, MORE_M = 2.0, 5000.0
-"""A planned route may have so many times the shortest way, and so much more."""
-
-
 def laid_from(network: RoadNetwork, points: FloatArray, start: Depot, node: int) -> Path:
     """A planned route laid on the network, from a depot, or from where a unit is on an edge."""
     origin = start.node
@@ -110,46 +92,3 @@ def laid_from(network: RoadNetwork, points: FloatArray, start: Depot, node: int)
     if not len(path) or path.edges[0] != start.edge:
         raise InputError("it does not lead on along the road that the unit is on")
     return network.path(path.edges[1:], start.node)
-
-
-def first_edge_s(network: RoadNetwork, path: Path, route: ForeignRoute) -> tuple[float, str]:
-    """Predicted seconds of the path's first edge, and a note where parts were missing.
-
-    Time runs evenly within a part. Where a part on the edge has no length or no
-    time, the mean pace of the whole route is used.
-    """
-    if len(path) <= 1:
-        return (route.duration_s if len(path) else 0.0), ""
-    share = float(network.length_m[path.edges[0]]) / path.length_m(network)
-    known = np.cumprod(np.isfinite(route.part_m) & np.isfinite(route.part_s)).astype(bool)
-    gone_m = np.cumsum(route.part_m[known])
-    if known.all() and known.size:
-        wanted_m = share * gone_m[-1]
-    else:
-        wanted_m = float(network.length_m[path.edges[0]])
-    if not gone_m.size or not gone_m[-1] > 0 or gone_m[-1] < wanted_m:
-        note = "no times of its parts; the route's mean pace is used for the next segment"
-        return share * route.duration_s, note
-    gone_s = np.cumsum(route.part_s[known])
-    return float(np.interp(wanted_m, [0.0, *gone_m], [0.0, *gone_s])), ""
-
-
-def part(value: Any, kind: type[_Part], what: str) -> _Part:
-    """A part of a JSON answer that must be of this type, or a ``ValueError``."""
-    if not isinstance(value, kind):
-        raise ValueError(f"{what} is {'missing' if value is None else f'not {_KINDS[kind]}'}")
-    return value
-
-
-def number_or_nan(value: Any, what: str) -> float:
-    """A number of a JSON answer as finite float of zero or more, NaN where there is none."""
-    return np.nan if value is None else number(value, what)
-
-
-def number(value: Any, what: str) -> float:
-    """A number of a JSON answer as finite float of zero or more, or a ``ValueError``."""
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise ValueError(f"{what} is not a number")
-    if not 0.0 <= value < np.inf:
-        raise ValueError(f"{what} is {value}")
-    return float(value)

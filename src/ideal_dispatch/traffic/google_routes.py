@@ -1,38 +1,49 @@
 """Google Routes: live quotes of a commercial router with traffic.
 
-It answers for now or later, never for the past: a past day can only be
-replayed from answers recorded while it was the present.
+It answers for now or later, never for the past.
 """
 
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any, Literal, TypeVar
+from functools import partial
+from typing import Any, Literal
 
 import numpy as np
 
 from ideal_dispatch.errors import InputError, TrafficError, UnreachableError
-from ideal_dispatch.network import Path, RoadNetwork
+from ideal_dispatch.network import RoadNetwork
 from ideal_dispatch.outside_service import one_line
 from ideal_dispatch.ranges import Checked
-from ideal_dispatch.traffic.foreign_route import (
+from ideal_dispatch.traffic.foreign_route import decode_polyline
+from ideal_dispatch.traffic.routing_service import (
+    NOW_WITHIN_S,
     ForeignRoute,
-    decode_polyline,
+    RoutingService,
     first_edge_s,
+    joined,
     number_or_nan,
     part,
 )
-from ideal_dispatch.traffic.routing_service import NOW_WITHIN_S, Question, RoutingService, joined
 from ideal_dispatch.traffic.source import RouteQuote
 
 URL = "https://routes.googleapis.com"
 
 _ENDPOINT = "directions/v2:computeRoutes"
 _BEST_GUESS = "BEST_GUESS"  # which may lie outside the optimistic and the pessimistic time
-_DURATION = re.compile(r"\d{1,9}(\.\d{1,9})?s")
+_SECONDS = re.compile(r"\d{1,9}(\.\d{1,9})?s")
 
-_Read = TypeVar("_Read")
+_DURATION = "routes.duration,fallbackInfo"
+_LEG_DURATION = "routes.legs.duration,fallbackInfo"
+_WHOLE = (
+    "routes.duration,routes.polyline.encodedPolyline,routes.legs.duration,"
+    "routes.legs.staticDuration,routes.legs.steps.distanceMeters,"
+    "routes.legs.steps.staticDuration,fallbackInfo"
+)
+"""The fields of an answer that are asked for."""
+
+
 _Object = dict[str, Any]
 
 
@@ -50,15 +61,6 @@ class GoogleParams(Checked):
 
     segment: Literal["static_ratio", "stopover", "own_query"] = "static_ratio"
     ranges: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class _Quoting:
-    """A quote in the making: what its requests share, and notes on how they went."""
-
-    at: datetime
-    deadline: float
-    notes: list[str] = field(default_factory=list)
 
 
 class GoogleRoutes(RoutingService):
@@ -97,57 +99,50 @@ class GoogleRoutes(RoutingService):
         if origin == destination:
             stay = self.network.path([], origin)
             return RouteQuote(stay, 0.0, 0.0, 0.0, 0.0, at, np.nan)
-        quoting, ends = _Quoting(at, self._outside.deadline()), (origin, destination)
-        route = self._told(quoting, ends, _route)
+        ends, notes = (origin, destination), list[str]()
+        ask = partial(self._first_route, at=at, deadline=self._client.deadline(), notes=notes)
+        answer = ask(ends, _WHOLE)
+        with self._reading():
+            route = _route(answer)
         path = self._laid(route, origin, destination)
-        segment_s = self._next_segment_s(quoting, path, route)
-        low_s, high_s = (
-            self._extra(quoting, f"no {model.lower()} time", ends, _duration, model)
-            if self.params.ranges
-            else np.nan
-            for model in ("OPTIMISTIC", "PESSIMISTIC")
-        )
-        notes = joined(quoting.notes)
-        return RouteQuote(path, route.duration_s, segment_s, low_s, high_s, at, np.nan, notes)
 
-    def _next_segment_s(self, quoting: _Quoting, path: Path, route: ForeignRoute) -> float:
-        by_ratio_s, note = first_edge_s(self.network, path, route)
+        def extra_s(
+            lost: str, nodes: Sequence[int], fields: str = _DURATION, model: str = _BEST_GUESS
+        ) -> float:
+            """A further time, or NaN and a note of what is ``lost`` where it cannot be had."""
+            try:
+                answer = ask(nodes, fields, model)
+                with self._reading():
+                    of = answer if fields == _DURATION else _first_leg(answer)
+                    return _seconds(of.get("duration"), "duration")
+            except (TrafficError, UnreachableError) as error:  # a used-up budget ends the run
+                notes.append(f"{lost} ({error})")
+                return np.nan
+
+        segment_s, note = first_edge_s(self.network, path, route)
         way = self.params.segment
         if way == "static_ratio" or len(path) <= 1:
-            quoting.notes.append(note)
-            return by_ratio_s
-        end = int(self.network.head[path.edges[0]])
-        lost = f"no {way} time of the next segment, static_ratio used"
-        if way == "stopover":
-            nodes = [path.origin, end, path.destination]
-            segment_s = self._extra(quoting, lost, nodes, _first_leg_duration)
+            notes.append(note)
         else:
-            segment_s = self._extra(quoting, lost, [path.origin, end], _duration)
-        return by_ratio_s if np.isnan(segment_s) else segment_s
+            end = int(self.network.head[path.edges[0]])
+            lost = f"no {way} time of the next segment, static_ratio used"
+            if way == "stopover":
+                own_s = extra_s(lost, [origin, end, destination], _LEG_DURATION)
+            else:
+                own_s = extra_s(lost, [origin, end])
+            segment_s = segment_s if np.isnan(own_s) else own_s
+        low_s, high_s = (
+            extra_s(f"no {model.lower()} time", ends, model=model) if self.params.ranges else np.nan
+            for model in ("OPTIMISTIC", "PESSIMISTIC")
+        )
+        words = joined(notes)
+        return RouteQuote(path, route.duration_s, segment_s, low_s, high_s, at, np.nan, words)
 
-    def _extra(
-        self,
-        quoting: _Quoting,
-        lost: str,
-        nodes: Sequence[int],
-        read: Callable[[_Object], float],
-        model: str = _BEST_GUESS,
-    ) -> float:
-        """A further time, or NaN and a note of what is ``lost`` where it cannot be had."""
-        try:
-            return self._told(quoting, nodes, read, model)
-        except (TrafficError, UnreachableError) as error:  # a used-up budget ends the run
-            quoting.notes.append(f"{lost} ({error})")
-            return np.nan
-
-    def _told(
-        self,
-        quoting: _Quoting,
-        nodes: Sequence[int],
-        read: Callable[[_Object], _Read],
-        model: str = _BEST_GUESS,
-    ) -> _Read:
-        """What ``read`` makes of the first route; nodes between the ends are stopovers."""
+    def _first_route(
+        self, nodes: Sequence[int], fields: str, model: str = _BEST_GUESS, *,
+        at: datetime, deadline: float, notes: list[str],
+    ) -> _Object:  # fmt: skip
+        """The first route of an answer; nodes between the ends are stopovers."""
         places = [self._place(node) for node in nodes]
         body: _Object = {
             "origin": places[0],
@@ -157,17 +152,16 @@ class GoogleRoutes(RoutingService):
             "trafficModel": model,
             "polylineQuality": "HIGH_QUALITY",
             "polylineEncoding": "ENCODED_POLYLINE",
-        } | self._departure(quoting.at)
+        } | self._departure(at)
         if len(places) > 2:
             body["intermediates"] = places[1:-1]
-        answer = self._ask(Question(_ENDPOINT, _FIELDS[read], body, quoting.at), quoting.deadline)
+        answer = self._ask(_ENDPOINT, body, deadline, **{"X-Goog-FieldMask": fields})
         with self._reading():
             routes = part(part(answer, dict, "answer").get("routes", []), list, "routes")
             if not routes:
                 raise self._no_way(nodes[0], nodes[-1])
-            found = read(part(routes[0], dict, "route"))
-            quoting.notes.append(_fallback(answer))
-        return found
+            notes.append(_fallback(answer))
+            return part(routes[0], dict, "route")
 
     def _place(self, node: int) -> _Object:
         lat, lon = (round(float(of[node]), 7) for of in (self.network.lat, self.network.lon))
@@ -175,13 +169,10 @@ class GoogleRoutes(RoutingService):
 
     def _departure(self, at: datetime) -> _Object:
         """Nothing for now: a now that is past on arrival is refused."""
-        if not self.live:
-            return {}
         now, near = self._now(), timedelta(seconds=NOW_WITHIN_S)
         if at < now - near:
             raise InputError(
-                f"{self.service} cannot be asked about {at.isoformat()}, which is past; "
-                "replay answers recorded then"
+                f"{self.service} cannot be asked about {at.isoformat()}, which is past"
             )
         if at <= now + near:
             return {}
@@ -206,18 +197,10 @@ def _route(route: _Object) -> ForeignRoute:
     seconds = [_static_s(step.get("staticDuration")) for step in steps]
     return ForeignRoute(
         points=decode_polyline(part(line.get("encodedPolyline"), str, "polyline")),
-        duration_s=_duration(route),
+        duration_s=_seconds(route.get("duration"), "duration"),
         part_m=np.array(metres, float),
         part_s=ratio * np.array(seconds, float),
     )
-
-
-def _duration(route: _Object) -> float:
-    return _seconds(route.get("duration"), "duration")
-
-
-def _first_leg_duration(route: _Object) -> float:
-    return _seconds(_first_leg(route).get("duration"), "leg duration")
 
 
 def _first_leg(route: _Object) -> _Object:
@@ -231,7 +214,7 @@ def _static_s(text: Any) -> float:
 
 def _seconds(text: Any, what: str) -> float:
     """Of a duration such as "712s" or "0.5s"."""
-    if not isinstance(text, str) or not _DURATION.fullmatch(text):
+    if not isinstance(text, str) or not _SECONDS.fullmatch(text):
         raise ValueError(f"{what} is {one_line(repr(text), 40)}, not such as '712s'")
     return float(text[:-1])
 
@@ -244,13 +227,3 @@ def _fallback(answer: _Object) -> str:
     info = info if isinstance(info, dict) else {}
     mode, reason = (one_line(str(info.get(k, "not said")), 60) for k in ("routingMode", "reason"))
     return f"Google fell back to {mode} ({reason})"
-
-
-_FIELDS: dict[Callable[[_Object], Any], str] = {
-    _route: "routes.duration,routes.polyline.encodedPolyline,routes.legs.duration,"
-    "routes.legs.staticDuration,routes.legs.steps.distanceMeters,"
-    "routes.legs.steps.staticDuration,fallbackInfo",
-    _duration: "routes.duration,fallbackInfo",
-    _first_leg_duration: "routes.legs.duration,fallbackInfo",
-}
-"""The fields of an answer that are asked for, by who reads it."""

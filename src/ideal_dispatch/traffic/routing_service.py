@@ -1,33 +1,23 @@
-"""What all routing services share: quotes on our own network, live or from recorded answers.
+"""What routing services share: a question over HTTP, and its route as a path of our network."""
 
-Recorded answers are files in a folder, one per question, named by a hash of the
-question: what was asked, of which endpoint, and the moment. Keys and other
-headers do not enter and are not written.
-"""
-
-import hashlib
 import json
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
-from pathlib import Path as FilePath
-from typing import Any, ClassVar
+from dataclasses import asdict
+from datetime import datetime
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 
-from ideal_dispatch.arrays import whole_number
+from ideal_dispatch.arrays import FloatArray, whole_number
 from ideal_dispatch.context.context import require_zone
 from ideal_dispatch.context.weather import utc_now
 from ideal_dispatch.errors import (
-    FileFormatError,
     InputError,
     TrafficError,
     TrafficServiceError,
     UnreachableError,
 )
-from ideal_dispatch.files import write_file
 from ideal_dispatch.network import Path, RoadNetwork
 from ideal_dispatch.network.time_bounds import TimeBounds
 from ideal_dispatch.outside_service import (
@@ -39,79 +29,26 @@ from ideal_dispatch.outside_service import (
     reason,
     refusal,
 )
-from ideal_dispatch.traffic.foreign_route import LEAST_SHARE, ForeignRoute, laid_on
+from ideal_dispatch.traffic.foreign_route import LEAST_SHARE, laid_on
 
 NOW_WITHIN_S = 120.0
 """A moment so near the present counts as now."""
 
-_SENT_TIMES = ("departureTime", "date_time")  # say the moment asked in a way the clock decides
+_Part = TypeVar("_Part", dict[str, Any], list[Any], str)
+_KINDS: dict[type, str] = {dict: "an object", list: "a list", str: "a text"}
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
-    """What is asked of an endpoint: ``body``, and of the answer only ``fields``, if any."""
+class ForeignRoute(NamedTuple):
+    """What another engine answered: where, how long, and its parts in order.
 
-    endpoint: str
-    fields: str
-    body: Mapping[str, Any]
-    asked_at: datetime
+    ``part_m`` and ``part_s`` hold metres and seconds of each part (step,
+    manoeuvre), NaN where the engine gave none.
+    """
 
-    def as_json(self) -> dict[str, Any]:
-        """All that tells one question from another."""
-        return {
-            "endpoint": self.endpoint,
-            "fields": self.fields,
-            "body": {k: v for k, v in self.body.items() if k not in _SENT_TIMES},
-            "asked_at": self.asked_at.astimezone(UTC).isoformat(),
-        }
-
-    @property
-    def key(self) -> str:
-        """The name of its answer's file."""
-        text = json.dumps(self.as_json(), sort_keys=True, allow_nan=False)
-        return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
-
-
-@dataclass(frozen=True, slots=True)
-class StoredAnswer:
-    """A status and the JSON that came with it, or how asking failed in the end."""
-
-    status: int
-    answer: Any
-    failure: str = ""
-
-
-class RecordedAnswers:
-    """A folder of answers."""
-
-    def __init__(self, folder: str | os.PathLike[str]) -> None:
-        self.folder = FilePath(folder)
-        if not self.folder.is_dir():
-            raise InputError(f"{self.folder}: no such folder; create it first")
-
-    def get(self, question: Question) -> StoredAnswer | None:
-        """The answer recorded for this question, or None."""
-        path = self._path(question)
-        try:
-            content = json.loads(path.read_bytes())
-            asked = content["question"]
-            answer = StoredAnswer(content["status"], content["answer"], content["failure"])
-        except FileNotFoundError:
-            return None
-        except (ValueError, KeyError, TypeError, RecursionError):
-            raise FileFormatError(f"{path}: damaged recorded answer; delete it") from None
-        if asked != question.as_json():
-            raise FileFormatError(f"{path}: answers another question; delete it")
-        return answer
-
-    def keep(self, question: Question, answer: StoredAnswer) -> None:
-        """Record an answer in place of an earlier one to the same question."""
-        content = {"question": question.as_json(), **asdict(answer)}
-        text = json.dumps(content, sort_keys=True, allow_nan=False, indent=1)
-        write_file(self._path(question), text + "\n")
-
-    def _path(self, question: Question) -> FilePath:
-        return self.folder / f"{question.key}.json"
+    points: FloatArray
+    duration_s: float
+    part_m: FloatArray
+    part_s: FloatArray
 
 
 class RefusedError(TrafficError):
@@ -123,12 +60,10 @@ class RefusedError(TrafficError):
 
 
 class RoutingService:
-    """A routing service that quotes on our own network.
+    """A routing service at an ``url`` that quotes on our own network.
 
-    Without a ``url`` it only repeats recorded answers. ``headers`` may hold a key:
-    they are in no message, representation or recording, not even where the server
-    repeats them. Answers go to ``answers`` where given, and good ones recorded
-    there are not asked again. ``options`` are those of :class:`OutsideService`.
+    ``headers`` may hold a key: they are in no message and no representation, not even where the
+    server repeats them. ``options`` are those of :class:`~ideal_dispatch.outside_service.OutsideService`.
     ``usual`` makes the parameters of a source that is given none.
     """
 
@@ -141,70 +76,55 @@ class RoutingService:
         network: RoadNetwork,
         params: Any = None,
         *,
-        url: str = "",
+        url: str,
         headers: Mapping[str, str] | None = None,
-        answers: RecordedAnswers | None = None,
         now: Callable[[], datetime] = utc_now,
         **options: Any,
     ) -> None:
-        self.network, self.params = network, params or self.usual()
-        self.url, self.live = url.rstrip("/"), bool(url)
-        self._headers, self._answers, self._now = dict(headers or {}), answers, now
-        self._outside = OutsideService(self.service, secrets=self._headers.values(), **options)
+        self.network, self.params, self.url = network, params or self.usual(), url.rstrip("/")
+        self._headers, self._now = {"Content-Type": "application/json", **(headers or {})}, now
+        secrets = (headers or {}).values()
+        self._client = OutsideService(self.service, secrets=secrets, **options)
 
     @property
     def budget(self) -> RequestBudget:
         """How many requests were sent, and may be."""
-        return self._outside.budget
+        return self._client.budget
 
     def close(self) -> None:
         """Close open connections."""
-        self._outside.close()
+        self._client.close()
 
     def describe(self) -> dict[str, Any]:
-        """What a recording says about its source; without the key."""
+        """What a log says about the source of its quotes; without the key."""
         rules = {"least_share": LEAST_SHARE, "now_within_s": NOW_WITHIN_S}
-        return {"engine": self.service, "live": self.live, **rules, **asdict(self.params)}
+        return {"engine": self.service, **rules, **asdict(self.params)}
 
-    def _ask(self, question: Question, deadline: float) -> Any:
+    def _ask(self, endpoint: str, body: Mapping[str, Any], deadline: float, **headers: str) -> Any:
         """The JSON of a good answer.
 
-        :class:`RefusedError` where the service says no, :class:`TrafficServiceError`
-        where it says nothing useful until ``deadline``, :class:`TrafficError`
-        where answers come from a recording that has none.
+        :class:`RefusedError` where the service refuses, :class:`TrafficServiceError`
+        where no useful answer came until ``deadline``.
         """
-        stored = self._answers.get(question) if self._answers is not None else None
-        if not self.live and stored is None:
-            raise TrafficError(
-                f"{self._answers and self._answers.folder}: no recorded answer to this "
-                f"{question.endpoint} of {question.asked_at.isoformat()} (key {question.key}); "
-                "record it with a live run"
-            )
-        if stored is None or (self.live and stored.status != 200):
-            stored = self._asked(question, deadline)
-            if self._answers is not None:
-                self._answers.keep(question, stored)
-        if stored.failure:
-            raise TrafficServiceError(f"{self.service}: {stored.failure}")
-        if stored.status != 200:
-            raise RefusedError(
-                f"{self.service}: refused with HTTP {stored.status}{reason(stored.answer)}; "
-                "check the request, the key and the address",
-                stored.answer,
-            )
-        return stored.answer
 
-    def _asked(self, question: Question, deadline: float) -> StoredAnswer:
-        headers = {"Content-Type": "application/json", **self._headers}
-        if question.fields:
-            headers["X-Goog-FieldMask"] = question.fields
+        def read(answer: HttpAnswer) -> tuple[int, Any]:
+            good = answer.status == 200
+            return answer.status, parsed(answer) if good else refusal(answer)
+
         try:
-            return self._outside.ask(
-                _stored, "POST", f"{self.url}/{question.endpoint}", deadline=deadline,
-                headers=headers, content=json.dumps(question.body, allow_nan=False).encode(),
+            status, content = self._client.ask(
+                read, "POST", f"{self.url}/{endpoint}", deadline=deadline,
+                headers=self._headers | headers, content=json.dumps(body, allow_nan=False).encode(),
             )  # fmt: skip
         except NoAnswerError as error:
-            return StoredAnswer(0, None, str(error))
+            raise TrafficServiceError(f"{self.service}: {error}") from None
+        if status != 200:
+            raise RefusedError(
+                f"{self.service}: refused with HTTP {status}{reason(content)}; "
+                "check the request, the key and the address",
+                content,
+            )
+        return content
 
     def _check(self, origin: int, destination: int, at: datetime) -> None:
         """Refuse what no service can answer: a time without zone, an unknown node."""
@@ -247,12 +167,52 @@ class RoutingService:
         )
 
 
+# --- answers: a ValueError says what is wrong with one ---------------------------------
+
+
+def first_edge_s(network: RoadNetwork, path: Path, route: ForeignRoute) -> tuple[float, str]:
+    """Predicted seconds of the path's first edge, and a note where parts were missing.
+
+    Time runs evenly within a part. Where a part on the edge has no length or no
+    time, the mean pace of the whole route is used.
+    """
+    if len(path) <= 1:
+        return (route.duration_s if len(path) else 0.0), ""
+    share = float(network.length_m[path.edges[0]]) / path.length_m(network)
+    known = np.cumprod(np.isfinite(route.part_m) & np.isfinite(route.part_s)).astype(bool)
+    gone_m = np.cumsum(route.part_m[known])
+    if known.all() and known.size:
+        wanted_m = share * gone_m[-1]
+    else:
+        wanted_m = float(network.length_m[path.edges[0]])
+    if not gone_m.size or not gone_m[-1] > 0 or gone_m[-1] < wanted_m:
+        note = "no times of its parts; the route's mean pace is used for the next segment"
+        return share * route.duration_s, note
+    gone_s = np.cumsum(route.part_s[known])
+    return float(np.interp(wanted_m, [0.0, *gone_m], [0.0, *gone_s])), ""
+
+
+def part(value: Any, kind: type[_Part], what: str) -> _Part:
+    """A part of a JSON answer that must be of this type."""
+    if not isinstance(value, kind):
+        raise ValueError(f"{what} is {'missing' if value is None else f'not {_KINDS[kind]}'}")
+    return value
+
+
+def number_or_nan(value: Any, what: str) -> float:
+    """A number of a JSON answer as finite float of zero or more, NaN where there is none."""
+    return np.nan if value is None else number(value, what)
+
+
+def number(value: Any, what: str) -> float:
+    """A number of a JSON answer as finite float of zero or more."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise ValueError(f"{what} is not a number")
+    if not 0.0 <= value < np.inf:
+        raise ValueError(f"{what} is {value}")
+    return float(value)
+
+
 def joined(notes: Sequence[str]) -> str:
     """Distinct notes in one line, in order."""
     return "; ".join(dict.fromkeys(note for note in notes if note))
-
-
-def _stored(answer: HttpAnswer) -> StoredAnswer:
-    """An answer as it is kept; a refusal may come as anything."""
-    good = answer.status == 200
-    return StoredAnswer(answer.status, parsed(answer) if good else refusal(answer))

@@ -18,20 +18,17 @@ from ideal_dispatch.arrays import FloatArray
 from ideal_dispatch.context.calendar import zone
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.outside_service import one_line
-from ideal_dispatch.traffic.foreign_route import (
+from ideal_dispatch.traffic.foreign_route import decode_polyline
+from ideal_dispatch.traffic.routing_service import (
+    NOW_WITHIN_S,
     ForeignRoute,
-    decode_polyline,
+    RefusedError,
+    RoutingService,
     first_edge_s,
+    joined,
     number,
     number_or_nan,
     part,
-)
-from ideal_dispatch.traffic.routing_service import (
-    NOW_WITHIN_S,
-    Question,
-    RefusedError,
-    RoutingService,
-    joined,
 )
 from ideal_dispatch.traffic.source import RouteQuote
 
@@ -99,9 +96,9 @@ class Valhalla(RoutingService):
         if origin == destination:
             stay = self.network.path([], origin)
             return RouteQuote(stay, 0.0, 0.0, np.nan, np.nan, at, np.nan)
-        question = Question("route", "", self._request(origin, destination, at), at)
+        request = self._request(origin, destination, at)
         try:
-            answer = self._ask(question, self._outside.deadline())
+            answer = self._ask("route", request, self._client.deadline())
         except RefusedError as error:
             body = error.body if isinstance(error.body, dict) else {}
             if body.get("error_code") in _NO_WAY:
@@ -147,7 +144,7 @@ class Valhalla(RoutingService):
 
     def _date_time(self, at: datetime) -> dict[str, Any]:
         away = abs(at - self._now())
-        if not self.live or away <= timedelta(seconds=NOW_WITHIN_S):
+        if away <= timedelta(seconds=NOW_WITHIN_S):
             return {"type": 0}
         if self.params.time_zone is None:
             raise InputError(

@@ -2,7 +2,6 @@ import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
-from pathlib import Path as FilePath
 from typing import Any
 
 import numpy as np
@@ -12,10 +11,10 @@ from ideal_dispatch import RoadNetwork
 from ideal_dispatch.cities import harbour_city
 from ideal_dispatch.errors import InputError, TrafficError, TrafficServiceError, UnreachableError
 from ideal_dispatch.outside_service import Patience
-from ideal_dispatch.traffic.routing_service import RecordedAnswers, RefusedError
+from ideal_dispatch.traffic.routing_service import RefusedError
 from ideal_dispatch.traffic.valhalla import MOST_EXCLUDED, Valhalla, ValhallaParams
 from tests.contracts.traffic_source import TrafficSourceContract
-from tests.stand_in import Answer, Server, serve
+from tests.stand_in import Server, serve
 from tests.unit.traffic.valhalla_stand_in import ValhallaTown, error
 
 NOW = datetime(2026, 3, 2, 8, tzinfo=UTC)
@@ -48,20 +47,6 @@ class TestContract(TrafficSourceContract):
     def source(self, grid: RoadNetwork) -> Iterator[Valhalla]:
         with connected(town(grid)) as (source, _):
             yield source
-
-
-class TestReplayedContract(TestContract):
-    """A replay keeps the contract for what was recorded, with nobody to ask."""
-
-    @pytest.fixture
-    def source(
-        self, grid: RoadNetwork, trips: list[tuple[int, int]], tmp_path: FilePath
-    ) -> Valhalla:
-        answers = RecordedAnswers(tmp_path)
-        with connected(town(grid), answers=answers) as (source, _):
-            for trip in trips:
-                source.quote(*trip, NOW)
-        return Valhalla(grid, answers=answers)
 
 
 def test_the_quote_is_valhallas_route_and_times(grid: RoadNetwork) -> None:
@@ -109,7 +94,7 @@ def test_other_moments_are_asked_in_local_time(grid: RoadNetwork) -> None:
 def test_other_moments_need_a_time_zone(grid: RoadNetwork) -> None:
     with (
         connected(town(grid)) as (source, _),
-        pytest.raises(InputError, match="which is not now, without the city's time zone"),
+        pytest.raises(InputError, match="time_zone"),
     ):
         source.quote(3, 116, NOW + timedelta(hours=9))
 
@@ -119,7 +104,7 @@ def test_no_way_is_unreachable(grid: RoadNetwork, code: int) -> None:
     first = [error(code, text="No path")]
     with (
         connected(town(grid, first=first)) as (source, _),
-        pytest.raises(UnreachableError, match=f"node 3 to node 116 .error {code}."),
+        pytest.raises(UnreachableError, match=str(code)),
     ):
         source.quote(3, 116, NOW)
 
@@ -132,32 +117,6 @@ def test_other_refusals_say_code_and_status(grid: RoadNetwork) -> None:
         source.quote(3, 116, NOW)
     assert caught.value.body["error_code"] == 125
     assert len(server.asked) == 1
-
-
-def test_a_refusal_that_is_no_json(grid: RoadNetwork) -> None:
-    with (
-        connected(town(grid, first=[Answer("<h1>Proxy</h1>", 403)])) as (source, _),
-        pytest.raises(RefusedError, match="HTTP 403 '<h1>Proxy</h1>'; check the request"),
-    ):
-        source.quote(3, 116, NOW)
-
-
-@pytest.mark.parametrize(
-    "bad",
-    [
-        error(201, 500, "Failed to parse TripPath"),
-        Answer("<html>"),
-        Answer('{"trip": {"le', promised=900),
-        Answer('{"trip": {"summary": {"time": NaN}}}'),
-        Answer('{"trip": {"summary": {"time": -Infinity}}}'),
-        Answer("slow", delay_s=60.0),
-    ],
-)
-def test_a_passing_failure_is_asked_again(grid: RoadNetwork, bad: Answer) -> None:
-    patience = Patience(attempts=2, timeout_s=1.0 if bad.delay_s else 5.0, pause_s=0.0)
-    with connected(town(grid, first=[bad]), patience=patience) as (source, server):
-        assert source.quote(3, 116, NOW).duration_s > 0
-        assert len(server.asked) == 2
 
 
 def _trip(**values: Any) -> Callable[[Any], None]:
@@ -173,31 +132,31 @@ def _first_maneuver(**values: Any) -> Callable[[Any], None]:
 
 
 @pytest.mark.parametrize(
-    ("spoil", "message"),
+    ("spoil", "key"),
     [
-        (lambda said: said.pop("trip"), "trip is missing"),
-        (_trip(legs=[]), "a trip of one leg was asked for"),
-        (_trip(legs=[None]), "leg is missing"),
-        (_trip(summary=None), "summary is missing"),
-        (_trip(summary={}), "time of the trip is not a number"),
-        (_trip(summary={"time": "5"}), "time of the trip is not a number"),
-        (_trip(summary={"time": -5}), "time of the trip is -5"),
-        (_trip(summary={"time": True}), "time of the trip is not a number"),
-        (_trip(units="miles"), "units are miles, not kilometers"),
-        (_leg(shape=None), "shape is missing"),
-        (_leg(shape="~"), "was it cut off"),
-        (_leg(maneuvers=3), "maneuvers is not a list"),
-        (_leg(maneuvers=[3]), "maneuver is not an object"),
-        (_first_maneuver(time=-1), "maneuver time is -1"),
-        (_first_maneuver(length="x"), "maneuver length is not a number"),
+        (lambda said: said.pop("trip"), "trip"),
+        (_trip(legs=[]), "leg"),
+        (_trip(legs=[None]), "leg"),
+        (_trip(summary=None), "summary"),
+        (_trip(summary={}), "time"),
+        (_trip(summary={"time": "5"}), "time"),
+        (_trip(summary={"time": -5}), "time"),
+        (_trip(summary={"time": True}), "time"),
+        (_trip(units="miles"), "miles"),
+        (_leg(shape=None), "shape"),
+        (_leg(shape="~"), "polyline"),
+        (_leg(maneuvers=3), "maneuvers"),
+        (_leg(maneuvers=[3]), "maneuver"),
+        (_first_maneuver(time=-1), "maneuver time"),
+        (_first_maneuver(length="x"), "maneuver length"),
     ],
 )
 def test_an_answer_that_cannot_be_used(
-    grid: RoadNetwork, spoil: Callable[[Any], None], message: str
+    grid: RoadNetwork, spoil: Callable[[Any], None], key: str
 ) -> None:
     with (
         connected(town(grid, spoil=spoil)) as (source, _),
-        pytest.raises(TrafficServiceError, match=f"Valhalla: .* cannot be used: .*{message}"),
+        pytest.raises(TrafficServiceError, match=f"^Valhalla: .*{key}"),
     ):
         source.quote(3, 116, NOW)
 
@@ -215,13 +174,11 @@ def test_missing_maneuvers_leave_the_mean_pace(
     assert "mean pace" in quote.fell_back
 
 
-@pytest.mark.parametrize(("seconds", "words"), [(0.0, "0 s cannot be driven"), (1e6, "1000000 s")])
-def test_a_time_in_which_nobody_can_drive_is_no_quote(
-    grid: RoadNetwork, seconds: float, words: str
-) -> None:
+@pytest.mark.parametrize("seconds", [0.0, 1e6])
+def test_a_time_that_cannot_be_driven_is_no_quote(grid: RoadNetwork, seconds: float) -> None:
     with (
         connected(town(grid, spoil=_trip(summary={"time": seconds}))) as (source, _),
-        pytest.raises(TrafficError, match=f"node 3 to node 116: .* km in .*{words}"),
+        pytest.raises(TrafficError, match="cannot be driven"),
     ):
         source.quote(3, 116, NOW)
 
@@ -232,7 +189,7 @@ def test_a_shape_of_the_wrong_precision_is_no_route_here(grid: RoadNetwork) -> N
     line = np.column_stack([grid.lon[:5], grid.lat[:5]])
     with (
         connected(town(grid, spoil=_leg(shape=encode_polyline(line, 5)))) as (source, _),
-        pytest.raises(TrafficError, match="is not on this network: .*the nearest road is"),
+        pytest.raises(TrafficError, match="node 0 to node 4"),
     ):
         source.quote(0, 4, NOW)
 
@@ -243,29 +200,17 @@ def test_warnings_are_surfaced(grid: RoadNetwork) -> None:
         assert source.quote(3, 116, NOW).fell_back == "Valhalla warns: clamped; Valhalla warns: odd"
 
 
-def test_answers_and_refusals_are_replayed(grid: RoadNetwork, tmp_path: FilePath) -> None:
-    answers = RecordedAnswers(tmp_path)
-    place = town(grid, first=[error(442)])
-    params = ValhallaParams(time_zone="UTC")
-    with connected(place, params, answers=answers) as (source, _):
-        with pytest.raises(UnreachableError):
-            source.quote(0, 9, NOW)
-        said = source.quote(3, 116, NOW - timedelta(days=2))
-    replay = Valhalla(grid, params, answers=answers)
-    assert repr(replay.quote(3, 116, NOW - timedelta(days=2))) == repr(said)
-    with pytest.raises(UnreachableError, match="error 442"):
-        replay.quote(0, 9, NOW)
-    with pytest.raises(TrafficError, match="record it with a live run"):
-        replay.quote(0, 10, NOW)
-
-
-def test_settings_that_make_no_sense() -> None:
-    with pytest.raises(InputError, match="speed types magic: give some of freeflow"):
-        ValhallaParams(speed_types=("magic",))
-    with pytest.raises(InputError, match="speed types none"):
-        ValhallaParams(speed_types=())
-    with pytest.raises(InputError, match="time zone 'Mars/Base' is not known"):
-        ValhallaParams(time_zone="Mars/Base")
+@pytest.mark.parametrize(
+    ("settings", "key"),
+    [
+        ({"speed_types": ("magic",)}, "magic"),
+        ({"speed_types": ()}, "speed types"),
+        ({"time_zone": "Mars/Base"}, "Mars/Base"),
+    ],
+)
+def test_settings_that_make_no_sense(settings: dict[str, Any], key: str) -> None:
+    with pytest.raises(InputError, match=key):
+        ValhallaParams(**settings)
 
 
 def test_closed_roads_are_told_by_their_middles(grid: RoadNetwork) -> None:
