@@ -63,8 +63,8 @@ class RoutingService:
     """A routing service at an ``url`` that quotes on our own network.
 
     ``headers`` may hold a key: they are in no message and no representation, not even where the
-    server repeats them. ``options`` are those of :class:`~ideal_dispatch.outside_service.OutsideService`.
-    ``usual`` makes the parameters of a source that is given none.
+    server repeats them. ``options`` are those of an ``OutsideService``. ``usual`` makes the
+    parameters of a source that is given none.
     """
 
     service: ClassVar[str]

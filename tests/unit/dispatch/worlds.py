@@ -29,7 +29,7 @@ CALENDAR = Calendar("Asia/Hong_Kong", "HK")
 NODES = (0, 11, 108, 119)
 """The corners of the grid, where the depots are."""
 
-_PARAMS = SyntheticParams(days=1, hours=((7, 9),), incidents_per_hour=20)
+_PARAMS = SyntheticParams(days=1, hours=((7, 9),), shocks=20, seed=34)
 
 
 @cache

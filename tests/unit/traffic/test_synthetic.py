@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from ideal_dispatch import Calendar, RoadNetwork
+from ideal_dispatch.arrays import FloatArray
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.traffic import synthetic
 from ideal_dispatch.traffic.recording import RATIOS, RecordedTraffic
@@ -54,42 +55,102 @@ def test_the_evening_peak_of_a_working_day_is_slower_than_night_and_saturday(
     assert peak > saturday > night
 
 
-def test_neighbouring_edges_and_minutes_are_alike(grid: RoadNetwork) -> None:
-    quiet = replace(PARAMS, days=6, hours=((0, 4),), seen=1.0, incidents_per_hour=0.0)
-    made = synthetic_traffic(grid, CALENDAR, quiet)
-    logs = np.concatenate([np.log(RATIOS[np.asarray(s.truth)]) for s in made.stretches])
-    logs -= logs.mean(axis=0)
-    correlation = np.corrcoef(logs.T)
-    touching = np.zeros_like(correlation, dtype=bool)
-    for end in (grid.tail, grid.head):
-        for other in (grid.tail, grid.head):
-            touching |= end[:, None] == other[None, :]
-    np.fill_diagonal(touching, False)
-    apart = ~touching & ~np.eye(len(touching), dtype=bool)
-    assert correlation[touching].mean() > correlation[apart].mean() + 0.05
-    one_bin_later = (logs[1:] * logs[:-1]).mean() / (logs**2).mean()
-    assert one_bin_later > 0.6
+QUIET = SyntheticParams(
+    days=40, hours=((2, 4),), bin_s=600, shocks=0.0, rainy_share=0.0, seen=1.0, spread=0.2
+)
 
 
-def test_an_incident_slows_its_edge(grid: RoadNetwork) -> None:
-    busy = replace(PARAMS, seen=1.0, incidents_per_hour=5.0, rainy_share=0.0)
+def _logs(grid: RoadNetwork, **changes: float) -> FloatArray:
+    """Logarithms of the times at night, by day, bin and edge."""
+    made = synthetic_traffic(grid, CALENDAR, replace(QUIET, **changes))  # type: ignore[arg-type]
+    return np.log([RATIOS[np.asarray(one.truth)] for one in made.stretches]).astype(float)
+
+
+def test_times_spread_and_are_alike_within_their_reach_and_memory(grid: RoadNetwork) -> None:
+    logs = _logs(grid, reach_m=300.0, memory_s=1200.0)
+    logs -= logs.mean()
+    assert logs.std() == pytest.approx(0.2, rel=0.05)
+    later = [(logs[:, k:] * logs[:, : 12 - k]).mean() / (logs**2).mean() for k in (1, 2, 4)]
+    assert later == pytest.approx(np.exp([-0.5, -1.0, -2.0]), abs=0.06)
+    places = np.column_stack([grid.lon, grid.lat]) * 1.11e5 * [np.cos(np.radians(22.0)), 1.0]
+    middles = (places[grid.tail] + places[grid.head]) / 2
+    apart_m = np.hypot(*(middles[:, None] - middles).transpose(2, 0, 1))
+    alike = np.corrcoef(logs.reshape(-1, grid.num_edges).T)
+    for distance_m in (150.0, 300.0, 600.0):
+        near = np.abs(apart_m - distance_m) < 30.0
+        assert alike[near].mean() == pytest.approx(np.exp(-distance_m / 300.0), abs=0.1)
+
+
+@pytest.mark.parametrize(("lasting", "daily"), [(0.0, 0.0), (0.6, 0.0), (0.0, 0.6), (0.3, 0.4)])
+def test_parts_of_the_spread_last_for_good_and_for_a_day(
+    grid: RoadNetwork, lasting: float, daily: float
+) -> None:
+    logs = _logs(grid, lasting=lasting, daily=daily, memory_s=60.0, reach_m=100.0)
+    whole = 0.04
+    for_good = logs.mean(axis=(0, 1)).var()
+    of_day = logs.mean(axis=1).var(axis=0).mean()
+    assert for_good == pytest.approx(lasting * whole, abs=0.006)
+    assert of_day == pytest.approx((daily + (1 - lasting - daily) / 12) * whole, abs=0.006)
+    assert logs.var() == pytest.approx(whole, rel=0.15)
+
+
+def test_a_router_has_an_error_and_a_delay_that_leave_the_truth_as_it_is(
+    grid: RoadNetwork,
+) -> None:
+    long = {"bin_s": 60, "days": 12, "spread": 0.1}
+    plain, wrong, biased, late = (
+        synthetic_traffic(grid, CALENDAR, replace(QUIET, **long, **changes))  # type: ignore[arg-type]
+        for changes in (
+            {}, {"router_error": 0.4}, {"router_bias": 0.3}, {"router_delay_s": 300.0}
+        )
+    )  # fmt: skip
+    errors = []
+    for other in (wrong, biased):
+        assert all(
+            np.array_equal(np.asarray(a.truth), np.asarray(b.truth))
+            for a, b in zip(plain.stretches, other.stretches, strict=True)
+        )
+        seen = [
+            np.log(RATIOS[b.codes[5:]]) - np.log(RATIOS[a.codes[5:]])
+            for a, b in zip(plain.stretches, other.stretches, strict=True)
+        ]
+        errors.append(np.array(seen))
+    assert np.nanstd(errors[0]) == pytest.approx(0.4, rel=0.15)
+    assert np.nanstd(errors[1]) == pytest.approx(0.3, rel=0.25)
+    by_edge = [np.nanmean(error, axis=(0, 1)).std() for error in errors]
+    assert by_edge[0] < 0.2
+    assert by_edge[1] == pytest.approx(np.nanstd(errors[1]), rel=0.15)
+    for before, after in zip(plain.stretches, late.stretches, strict=True):
+        assert not after.codes[:5].any()
+        np.testing.assert_array_equal(after.codes[5:], before.codes[:-5])
+
+
+def test_a_shock_slows_its_edge(grid: RoadNetwork) -> None:
+    busy = replace(PARAMS, seen=1.0, shocks=5.0, rainy_share=0.0)
     stretch = synthetic_traffic(grid, CALENDAR, busy).stretches[0]
-    incident = stretch.notes["incidents"][0]
-    ratios = RATIOS[stretch.codes[incident["bin"] : incident["end"], incident["edge"]]]
+    shock = stretch.notes["shocks"][0]
+    ratios = RATIOS[stretch.codes[shock["bin"] : shock["end"], shock["edge"]]]
     assert ratios.min() > 2.0
 
 
 @pytest.mark.parametrize(
-    ("wrong", "text"),
+    ("wrong", "key"),
     [
-        ({"days": 0}, "days 0: at least 1 is needed"),
-        ({"hours": ((5, 3),)}, "hours 5–3"),
-        ({"seen": 0.0}, "seen 0.0: more than 0 and at most 1"),
+        ({"days": 0}, "days"),
+        ({"hours": ()}, "hours"),
+        ({"hours": ((5, 3),)}, "hours"),
+        ({"hours": ((5, 25),)}, "hours"),
+        ({"seen": 0.0}, "seen"),
+        ({"seed": -1}, "seed"),
+        ({"shocks": float("nan")}, "shocks"),
+        ({"rainy_share": 2.0}, "rainy_share"),
+        ({"lasting": 0.6, "daily": 0.5}, "lasting"),
+        ({"first": date(1, 1, 1)}, "first"),
     ],
 )
-def test_wrong_parameters_are_refused(wrong: dict[str, object], text: str) -> None:
-    with pytest.raises(InputError, match=text):
-        replace(PARAMS, **wrong)  # type: ignore[arg-type]
+def test_wrong_parameters_are_refused(wrong: dict[str, Any], key: str) -> None:
+    with pytest.raises(InputError, match=key):
+        replace(PARAMS, **wrong)
 
 
 NEW_YORK = Calendar("America/New_York", "US")
@@ -122,20 +183,6 @@ def test_days_on_which_the_clocks_change(
             assert recording.context(at).weather.rainfall_mm.value == rain[hour]
             assert recording.find(at) == (1, 6 * hour)
     assert NEW_YORK.local(day.start + timedelta(hours=hours_of_days[1] - 1)).hour == 23
-
-
-@pytest.mark.parametrize(
-    ("change", "said"),
-    [
-        ({"seed": -1}, "seed -1: zero or more is needed"),
-        ({"incidents_per_hour": float("nan")}, "incidents_per_hour"),
-        ({"rainy_share": 2.0}, "rainy_share 2.0: 0 to 1 is needed"),
-        ({"first": date(1, 1, 1)}, "first 0001-01-01: too near the calendar's end"),
-    ],
-)
-def test_laws_that_are_none_are_refused(change: dict[str, Any], said: str) -> None:
-    with pytest.raises(InputError, match=said):
-        replace(PARAMS, **change)
 
 
 def test_rain_is_known_when_its_hour_is_over(
