@@ -9,11 +9,14 @@ import os
 import random
 import re
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import Future
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from threading import Lock
+from functools import partial
+from threading import Lock, Thread
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from ideal_dispatch.errors import IdealError, InputError
@@ -99,28 +102,16 @@ class BudgetError(IdealError):
 
 
 class RequestBudget:
-    """How many requests may be sent, if there is a ``limit``, and how many were.
+    """How many requests may be sent, if there is a ``limit``, and how many were ``spent``.
 
-    A request counts when it is sent, whatever comes back: a retry counts again,
-    a recorded answer does not count. One budget may be that of several logs.
+    A request counts when it is sent, whatever comes back: a retry counts again.
     """
 
     def __init__(self, limit: int | None = None) -> None:
         if limit is not None:
             Range(whole=True).check(limit, "request budget")
-        self.limit = limit
-        self._sent, self._earlier = 0, dict[str, int]()
+        self.limit, self.spent = limit, 0
         self._lock = Lock()
-
-    @property
-    def spent(self) -> int:
-        """Requests sent so far, those of earlier runs included."""
-        return self._sent + sum(self._earlier.values())
-
-    def resume(self, log: str, total: int) -> None:
-        """Count what a log tells of earlier runs, once: what it tells later is this run's own."""
-        with self._lock:
-            self._earlier.setdefault(log, total)
 
     def spend(self, kind: str) -> None:
         """Count what is about to be sent, or refuse it with a :class:`BudgetError`."""
@@ -130,7 +121,7 @@ class RequestBudget:
                     f"{kind}: 1 more would exceed the budget of {self.limit} requests "
                     f"({self.spent} sent); raise it to go on"
                 )
-            self._sent += 1
+            self.spent += 1
 
 
 class KeptBudget(RequestBudget):
@@ -139,7 +130,7 @@ class KeptBudget(RequestBudget):
     def __init__(self, limit: int, file: str | os.PathLike[str]) -> None:
         super().__init__(limit)
         self._file = open(file, "ab", buffering=0)  # noqa: SIM115  # closed by close()
-        self.resume(os.fspath(file), self._file.tell())
+        self.spent = self._file.tell()
 
     def spend(self, kind: str) -> None:
         """Count what is about to be sent, or refuse it with a :class:`BudgetError`."""
@@ -182,16 +173,14 @@ class OutsideService:
         self.budget = budget or RequestBudget()
         self._rng, self._timer, self._proxy = rng or random.Random(), timer, proxy
         self._secrets = [secret.encode() for secret in secrets if secret]
-        self._client: httpx.Client | None = None
+        self._idle: deque[httpx.Client] = deque()  # one for every exchange at a time
         self._failures, self._rests_until, self._reason = 0, 0.0, ""
         self._lock = Lock()
 
     def close(self) -> None:
         """Close open connections; the next request opens new ones."""
-        with self._lock:
-            client, self._client = self._client, None
-        if client is not None:
-            client.close()
+        while self._idle:
+            self._idle.pop().close()
 
     def deadline(self) -> float:
         """The moment by which all requests from now on must be answered."""
@@ -248,40 +237,63 @@ class OutsideService:
     def _exchange(
         self, method: str, url: str, limit_s: float, request: Mapping[str, Any]
     ) -> HttpAnswer:
-        """One request with its ``params``, ``headers`` and ``content``."""
+        """One request with its ``params``, ``headers`` and ``content``.
+
+        The limits of a socket are between two of its bytes: a server that drips headers would
+        hold its caller for as long as it drips. So a thread asks, and at the limit the
+        connection is closed, which ends the thread.
+        """
         import httpx
 
-        where, until = public(url), time.monotonic() + limit_s
-        content, late = bytearray(), f"{where}: no whole answer within {limit_s:g} s"
+        where = public(url)
         try:
-            with self._lock:
-                if self._client is None:
-                    self._client = httpx.Client(proxy=self._proxy, trust_env=False)
-                client = self._client
-        except (httpx.InvalidURL, ValueError):
-            raise InputError(f"{self.name} client: the proxy cannot be used") from None
-        try:
+            client = self._idle.pop()
+        except IndexError:
+            try:
+                client = httpx.Client(proxy=self._proxy, trust_env=False, follow_redirects=False)
+            except (httpx.InvalidURL, ValueError):
+                raise InputError(f"{self.name} client: the proxy cannot be used") from None
+        result: Future[HttpAnswer] = Future()
+
+        def ask() -> HttpAnswer:
             with client.stream(method, url, timeout=limit_s, **request) as response:
+                content = bytearray()
                 for chunk in response.iter_bytes():  # as it arrives, not in full blocks
                     content += chunk
                     if len(content) > self.patience.max_bytes:
-                        largest = f"{self.patience.max_bytes:,}"
                         raise NoAnswerError(
-                            f"{where}: the answer is larger than {largest} bytes; not read"
+                            f"{where}: the answer is larger than {self.patience.max_bytes:,} bytes"
                         )
-                    if time.monotonic() > until:
-                        raise NoAnswerError(late)
-        except httpx.TimeoutException:
-            raise NoAnswerError(late) from None
+            body = bytes(content)
+            for secret in self._secrets:
+                body = body.replace(secret, b"[key]")
+            return HttpAnswer(response.status_code, response.headers, body)
+
+        def run() -> None:
+            finish: Callable[[], None]
+            try:
+                finish = partial(result.set_result, ask())
+            except BaseException as error:
+                finish = partial(result.set_exception, error)
+            if not result.set_running_or_notify_cancel():
+                finish = client.close  # the caller has stopped waiting
+            finish()
+
+        Thread(target=run, name="http exchange", daemon=True).start()
+        try:
+            return result.result(limit_s)
+        except (TimeoutError, httpx.TimeoutException):
+            raise NoAnswerError(f"{where}: no whole answer within {limit_s:g} s") from None
         except (httpx.InvalidURL, httpx.UnsupportedProtocol) as error:
             raise InputError(f"{self.name} address {where!r} cannot be used: {error}") from None
         except httpx.HTTPError as error:
-            said = one_line(str(error)) or type(error).__name__
-            raise NoAnswerError(f"{where}: no answer ({said}); check the network") from None
-        body = bytes(content)
-        for secret in self._secrets:
-            body = body.replace(secret, b"[key]")
-        return HttpAnswer(response.status_code, response.headers, body)
+            words = one_line(str(error)) or type(error).__name__
+            raise NoAnswerError(f"{where}: no answer ({words}); check the network") from None
+        finally:
+            if result.cancel():  # still waiting for the server
+                client.close()
+            if not client.is_closed:
+                self._idle.append(client)
 
     def _check_rest(self) -> None:
         """Refuse to ask a service that is left alone; after its rest one question is a trial."""

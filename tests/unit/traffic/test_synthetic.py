@@ -75,7 +75,7 @@ def test_times_spread_and_are_alike_within_their_reach_and_memory(grid: RoadNetw
     places = np.column_stack([grid.lon, grid.lat]) * 1.11e5 * [np.cos(np.radians(22.0)), 1.0]
     middles = (places[grid.tail] + places[grid.head]) / 2
     apart_m = np.hypot(*(middles[:, None] - middles).transpose(2, 0, 1))
-    alike = np.corrcoef(logs.reshape(-1, grid.num_edges).T)
+    alike = np.asarray(np.corrcoef(logs.reshape(-1, grid.num_edges).T))
     for distance_m in (150.0, 300.0, 600.0):
         near = np.abs(apart_m - distance_m) < 30.0
         assert alike[near].mean() == pytest.approx(np.exp(-distance_m / 300.0), abs=0.1)
