@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,21 +22,25 @@ from ideal_dispatch.forecast.radius import RadiusRule
 from ideal_dispatch.forecast.response_time import Effects, ResponseModel
 from ideal_dispatch.forecast.seen_contexts import SeenContexts
 from ideal_dispatch.network.time_bounds import TimeBounds
-from ideal_dispatch.traffic.recording import Stretch
+from ideal_dispatch.traffic.recording import RecordedTraffic, Stretch
 from ideal_dispatch.traffic.replayed_traffic import ReplayedTraffic
-from ideal_dispatch.traffic.synthetic import SyntheticParams, synthetic_traffic
 
 CALENDAR = Calendar("Asia/Hong_Kong", "HK")
+START = datetime.fromisoformat("2023-05-08T07:00:00+08:00")
 NODES = (0, 11, 108, 119)
 """The corners of the grid, where the depots are."""
 
-_PARAMS = SyntheticParams(days=1, hours=((7, 9),), shocks=20, seed=34)
+MORNING = Path(__file__).parent / "data" / "morning.npz"
 
 
 @cache
 def world(network: RoadNetwork) -> ReplayedTraffic:
-    """Two hours of a busy morning."""
-    return ReplayedTraffic(synthetic_traffic(network, CALENDAR, _PARAMS))
+    """Two hours of a busy morning on the grid, as version 0.2 drew it."""
+    stored = np.load(MORNING)
+    stretch = Stretch(START, stored["codes"], stored["weather"], {}, stored["truth"])
+    return ReplayedTraffic(
+        RecordedTraffic(network, CALENDAR, 60, (stretch,), {"engine": "synthetic"})
+    )
 
 
 def moment(network: RoadNetwork, minutes: float = 70.0) -> datetime:
