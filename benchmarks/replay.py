@@ -1,7 +1,7 @@
 """Replays of the embedded city under the router's policies, in synthetic traffic.
 
 An incident is two quotes with their alternatives, three decisions, the drives of
-both stations in both worlds and two hindsight optima, written to a log. A drive
+both stations and a hindsight optimum, written to a log. A drive
 is timed with the trees that all drives of an incident share, worked out anew for
 each, and by asking for a whole quote at every junction. Time and memory are of a
 process of its own, which calls the workers and writes the log; with one worker it

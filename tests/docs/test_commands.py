@@ -59,7 +59,7 @@ OTHERS = {
 EXPERIMENT = """
 training_days = 3
 folds = 3
-worlds = ["experienced"]
+world = "experienced"
 [city]
 network = "../town.network"
 depots = "../town.csv"

@@ -33,8 +33,7 @@ def run(folder: Path, *arguments: str) -> str:
 def test_it_is_replayed_and_reported_like_ours(copied: Path) -> None:
     run(copied, "replay", "experiment.toml", "-o", "run", "--workers", "2")
     told = run(
-        copied, "report", "run/experienced/test", "--calibration", "run/experienced/training",
-        "--world", "experienced",
+        copied, "report", "run/test", "--calibration", "run/training",
     )  # fmt: skip
     rows = re.findall(r"^ *(router|close-race, [^ ]+ ?[%a-z]*)", told, re.M)
     assert {"router", "close-race, +25 %", "close-race, +50 %", "close-race, as set"} <= set(rows)

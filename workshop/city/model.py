@@ -14,21 +14,19 @@ from pathlib import Path
 from ideal_dispatch.cities import HARBOUR_MODEL
 from ideal_dispatch.dispatch.policy_tables import USUAL
 from ideal_dispatch.forecast import Model
-from ideal_dispatch.replay.drive import World
 from ideal_dispatch.replay.experiment import Experiment
 from ideal_dispatch.replay.fitting import Training, collect_trips, model_folder
-from ideal_dispatch.replay.study import ALL
+from ideal_dispatch.replay.study import ALL, TRIPS
 
 
 def write_city_model(experiment_file: Path, folder: Path, shipped: Path = HARBOUR_MODEL) -> None:
     """Train on the training days in ``folder``, and write the model where the city has it."""
     experiment = Experiment.load(experiment_file)
     experiment = replace(experiment, policies={"ideal": {"kind": "ideal"}})  # no other model
-    ground, world, days = experiment.ground(), World.EXPERIENCED, experiment.learning_days
-    place = folder / world
-    trips = collect_trips(experiment, ground, world, days, place / "trips.trips")
-    Training(experiment, ground, trips, world, days, place / ALL, {}).train()
-    Model.load(model_folder(place / ALL, USUAL)).save(shipped)
+    ground, days = experiment.ground(), experiment.learning_days
+    trips = collect_trips(experiment, ground, days, folder / TRIPS)
+    Training(experiment, ground, trips, days, folder / ALL, {}).train()
+    Model.load(model_folder(folder / ALL, USUAL)).save(shipped)
 
 
 def main() -> None:

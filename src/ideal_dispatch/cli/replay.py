@@ -41,12 +41,12 @@ def replay(
     Examples:
       ideal replay experiments/port_almery.toml -o runs/port --training-only
       ideal replay experiments/port_almery.toml -o runs/port --workers 2
-      ideal report runs/port/experienced/test \
-        --calibration runs/port/experienced/training
+      ideal report runs/port/test --calibration runs/port/training
       ideal replay --live live.toml --most 20000 -o runs/live
     """
+    from ideal_dispatch.experiment.engine import read_manifest
     from ideal_dispatch.replay.experiment import Experiment
-    from ideal_dispatch.replay.run_folder import read_manifest
+    from ideal_dispatch.replay.run import KIND
     from ideal_dispatch.replay.study import TEST, TRAINING, calibration_of, run_experiment
 
     experiment = Experiment.load(file)
@@ -65,26 +65,23 @@ def replay(
             watch=lambda step, share: bar(step, share, ""),
         )  # fmt: skip
     made = TRAINING if training_only else TEST
-    for world in experiment.worlds:
-        say(f"wrote {output / world / made}")
-        found = read_manifest(output / world / made)
-        if lost := found["dropped"]:
-            warn(
-                f"{len(lost)} of {found['replayed'] + len(lost)} calls could not be replayed and "
-                f"are left out; the first, {lost[0]['name']}: {lost[0]['reason']}"
-            )
-    first = output / experiment.worlds[-1]
-    thresholds = calibration_of(output, first.name)
-    command: list[object] = ["ideal", "report", first / made]
+    say(f"wrote {output / made}")
+    found = read_manifest(output / made, KIND)
+    if lost := found["dropped"]:
+        warn(
+            f"{len(lost)} of {found['replayed'] + len(lost)} calls could not be replayed and "
+            f"are left out; the first, {lost[0]['name']}: {lost[0]['reason']}"
+        )
+    command: list[object] = ["ideal", "report", output / made]
     if not training_only:
-        command += ["--calibration", thresholds]
+        command += ["--calibration", calibration_of(output)]
     if experiment.city.network:
         command += ["--network", experiment.folder / experiment.city.network]
-    print_next(*command, "-o", first / "report")
+    print_next(*command, "-o", output / "report")
 
 
 def _drive_live(experiment: "Experiment", output: Path, most: int) -> None:
-    from ideal_dispatch.replay.live import WORLD, run_live
+    from ideal_dispatch.replay.live import run_live
     from ideal_dispatch.replay.study import calibration_of
 
     with bars() as bar:
@@ -114,7 +111,7 @@ def _drive_live(experiment: "Experiment", output: Path, most: int) -> None:
         raise InputError(f"{output}: no call could be driven")
     say(f"wrote {found.folder}")
     command: list[object] = ["ideal", "report", found.folder]
-    thresholds = calibration_of(output, WORLD)
+    thresholds = calibration_of(output)
     if thresholds.exists():
         command += ["--calibration", thresholds]
     if experiment.city.network:

@@ -31,7 +31,7 @@ def report(
     for that is found on the days of --calibration or, without, on the days judged here.
 
     Options:
-      RUN  A folder made by `ideal replay`, such as runs/port/experienced/test.
+      RUN  A folder made by `ideal replay`, such as runs/port/test.
       --incident NAME  A call to draw on a map, besides the most telling ones.
       --network FILE  The run's .network file, for maps. The embedded city needs none.
       --calibration RUN  A run of other days that sets the thresholds.

@@ -9,7 +9,6 @@ one of that name, else by the first that claims it. All others that claim it, an
 role "control", stand apart.
 """
 
-import json
 import math
 import os
 from collections import defaultdict
@@ -24,13 +23,13 @@ import numpy.typing as npt
 
 from ideal_dispatch.arrays import BoolArray, FloatArray, IntArray
 from ideal_dispatch.errors import FileFormatError, InputError
+from ideal_dispatch.experiment.engine import read_manifest
 from ideal_dispatch.frames import DataFrame, frame
 from ideal_dispatch.replay.drive import World
-from ideal_dispatch.replay.experiment import EXPERIMENT
-from ideal_dispatch.replay.log import read_log
+from ideal_dispatch.replay.log import LOG, read_log
 from ideal_dispatch.replay.radii import Radii, read_radii
-from ideal_dispatch.replay.run import LOG
-from ideal_dispatch.replay.run_folder import read_manifest
+from ideal_dispatch.replay.run import KIND
+from ideal_dispatch.replay.study import experiment_of
 
 STORY = ("region", "router", "interval", "router-dual", "paper", "ideal")
 """The parts that tables and figures refer to, in the order of the page."""
@@ -110,19 +109,16 @@ class Outcomes:
     radii: Mapping[str, Radii] = field(default_factory=dict)
 
     @classmethod
-    def load(cls, folder: str | os.PathLike[str], world: str | None = None) -> "Outcomes":
-        """Read a folder written by ``ideal replay``, line by line.
-
-        Of a log of two worlds, ``world`` is read, or the last that its experiment names.
-        """
+    def load(cls, folder: str | os.PathLike[str]) -> "Outcomes":
+        """Read a folder written by ``ideal replay``, line by line."""
         where = Path(folder)
-        manifest, log, experiment = read_manifest(where), where / LOG, _experiment(where)
+        manifest, log, experiment = read_manifest(where, KIND), where / LOG, experiment_of(where)
         if not log.is_file():
             raise InputError(f"{where}: the replay is not finished; run it again to go on")
         reader = None
         for number, entry in enumerate(read_log(log), 1):
             try:
-                reader = reader or _Reader(manifest, experiment, entry, world)
+                reader = reader or _Reader(manifest, entry)
                 reader.add(entry)
             except InputError as error:
                 raise FileFormatError(f"{log}, line {number}: {error}") from None
@@ -134,7 +130,7 @@ class Outcomes:
         if reader is None:
             raise InputError(f"{log}: no incident in it; there is nothing to judge")
         incidents, tables = tuple(reader.names), experiment.get("policies", {})
-        city, radii = experiment.get("city", {}), read_radii(where, incidents)
+        city = experiment.get("city", {})
         best = reader.arrays("")
         return cls(
             name="/".join(where.resolve().parts[-2:]).lstrip("/"),  # "test" alone says little
@@ -151,7 +147,7 @@ class Outcomes:
             title=f"{experiment['name']}, {where.resolve().name} days" if experiment else "",
             thresholds_given=frozenset(n for n, table in tables.items() if "threshold" in table),
             nearest_region=bool(city.get("network")) and not city.get("territories"),
-            radii={name: of[reader.world] for name, of in radii.items() if reader.world in of},
+            radii=read_radii(where, incidents),
         )
 
     def __len__(self) -> int:
@@ -229,20 +225,10 @@ def first_of(described: Any) -> Mapping[str, Any]:
 class _Reader:
     """Columns that grow by one incident at a time, by policy; those of "" are of benchmarks."""
 
-    def __init__(
-        self,
-        manifest: Mapping[str, Any],
-        experiment: Mapping[str, Any],
-        first: Mapping[str, Any],
-        world: str | None,
-    ) -> None:
-        logged: Mapping[str, Any] = next(iter(first["drives"].values()), {})
-        known = [one for one in World if logged.get(one)]
-        named = [World(world)] if world else experiment.get("worlds", known)
-        able = [one for one in known if one in named]
-        if not first["decisions"] or not able:
-            raise InputError(f"no policy, or no drive in {world or 'any'} traffic to be judged")
-        self.world = able[-1]
+    def __init__(self, manifest: Mapping[str, Any], first: Mapping[str, Any]) -> None:
+        if not first["decisions"] or not first["drives"]:
+            raise InputError("no policy, or no drive to be judged")
+        self.world = World(manifest["world"])
         roles = manifest.get("roles", {})
         self.claims = {name: str(roles.get(name, "")) for name in first["decisions"]}
         self.roles = players(self.claims)
@@ -313,19 +299,6 @@ def _decided(
             "overlap": _overlap(one[world], two[world]),
             "same_road": one[world]["edges"] == two[world]["edges"],
         }
-    return found
-
-
-def _experiment(folder: Path) -> dict[str, Any]:
-    """The experiment that the run is part of; empty where it is part of none."""
-    file = folder.resolve().parent.parent / EXPERIMENT
-    if not file.is_file():
-        return {}
-    try:
-        found: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
-        found["name"]  # or it is something else
-    except (KeyError, ValueError, TypeError):
-        raise FileFormatError(f"{file}: not the experiment of a replay; repeat it") from None
     return found
 
 

@@ -1,11 +1,11 @@
 """One ambulance driven through traffic ([IDEAL] appendix A)."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
-from functools import partial, wraps
-from typing import ParamSpec, Protocol, runtime_checkable
+from functools import partial
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
@@ -17,28 +17,16 @@ from ideal_dispatch.network import RoadNetwork
 from ideal_dispatch.outside_service import BudgetError
 from ideal_dispatch.traffic.source import TellsTruth, TrafficSource
 
-_P = ParamSpec("_P")
-
 
 class World(StrEnum):
-    """What a road takes whoever enters it.
+    """How long a road takes whoever enters it.
 
     The *instantaneous* travel time, as in the paper: what the router shows at
     that moment. Or the *experienced* one: what really happens from then on.
-    ``World("A")`` and ``World("B")``, their names before version 0.2, are the same.
     """
 
     INSTANTANEOUS = "instantaneous"
     EXPERIENCED = "experienced"
-
-    @classmethod
-    def _missing_(cls, value: object) -> "World | None":
-        return next((world for world in cls if world.letter == value), None)
-
-    @property
-    def letter(self) -> str:
-        """Its name before version 0.2, in old runs and experiment files."""
-        return "A" if self is World.INSTANTANEOUS else "B"
 
     @property
     def words(self) -> str:
@@ -56,7 +44,7 @@ class DriveError(IdealError):
 
 @runtime_checkable
 class Navigator(Protocol):
-    """A source that tells the start of a quote more quickly than the whole of it."""
+    """A source that gives the start of a quote more quickly than the whole of it."""
 
     def way_on(self, node: int, destination: int, at: datetime) -> tuple[int, float, float]:
         """First edge, its seconds and the whole duration of ``quote(node, destination, at)``."""
@@ -100,21 +88,36 @@ def driving(
     """A drive segment by segment: after each, when its end is reached; at last the drive.
 
     The adaptive procedure, or with ``assignment.follow`` edges the hybrid one: the
-    prescribed edges are driven as told; after them the router is asked at every junction,
+    prescribed edges are driven; after them the router is asked at every junction,
     and the first segment of its answer is driven. In instantaneous traffic a prescribed
-    segment takes what the router tells of that edge, or the duration of a quote between
-    its ends where it tells no edge times. A :class:`DriveError` says where and why a drive
+    segment takes what the router says of that edge, or the duration of a quote between
+    its ends where it gives no edge times. A :class:`DriveError` says where and why a drive
     could not go on.
 
     A router that is asked at a junction does not know by which road the ambulance came.
     Where a forbidden turn could follow from that, the route is the fastest legal one by
-    the router's edge times; a router that tells none is followed as it is.
+    the router's edge times; a router that gives none is followed.
 
-    The router is asked as an item is taken: who drives in real time takes it at
-    the moment of the item before.
+    The router is asked as an item is taken: a drive in real time takes it at the moment of the
+    item before.
     """
-    truth = _truth(source, world)
-    prefix = _prefix(network, assignment, destination)
+    truth = None
+    if World(world) is World.EXPERIENCED:
+        if not isinstance(source, TellsTruth):
+            raise InputError(
+                "experienced traffic needs a source that knows what really happened; drive in "
+                "instantaneous traffic"
+            )
+        truth = source
+    way, prefix = assignment.path, assignment.prefix
+    if way.destination != destination:
+        raise InputError(
+            f"the ambulance's path ends at node {way.destination}, the call is at node "
+            f"{destination}"
+        )
+    if assignment.follow < 0:
+        raise InputError(f"follow {assignment.follow}: zero or more edges can be prescribed")
+    network.path(way.edges, way.origin)  # refuses a path of another network
     require_zone(at)
     at = at.astimezone(UTC)  # where seconds can be added on any night of the year
     ask = source.way_on if isinstance(source, Navigator) else partial(_quoted, source)
@@ -127,7 +130,7 @@ def driving(
         path = network.shortest_path(times, node, destination, behind=behind)
         return int(path.edges[0]), float(times[path.edges[0]]), path.time_s(times)
 
-    node, elapsed_s = assignment.path.origin, 0.0
+    node, elapsed_s = way.origin, 0.0
     edges: list[int] = []
     seconds: list[float] = []
     expected_s: list[float] = []
@@ -135,7 +138,7 @@ def driving(
         now = at + timedelta(seconds=elapsed_s)
         try:
             if len(edges) > network.num_edges + len(prefix):
-                raise IdealError("it circles; the router changes its mind for ever")
+                raise IdealError("it circles: the router keeps changing its route")
             if len(edges) < len(prefix):
                 edge = prefix[len(edges)]
                 end = int(network.head[edge])
@@ -149,7 +152,7 @@ def driving(
             raise
         except IdealError as error:
             raise DriveError(
-                f"drive from node {assignment.path.origin} to node {destination} ends at "
+                f"drive from node {way.origin} to node {destination} ends at "
                 f"node {node} after {elapsed_s:.0f} s: {error}"
             ) from None
         edges.append(edge)
@@ -161,41 +164,17 @@ def driving(
     yield Drive(np.array(edges, np.int32), np.array(seconds), np.array(expected_s))
 
 
-def _at_once(steps: Callable[_P, Iterator[datetime | Drive]]) -> Callable[_P, Drive]:
-    @wraps(steps)
-    def whole(*question: _P.args, **named: _P.kwargs) -> Drive:
-        return next(one for one in steps(*question, **named) if isinstance(one, Drive))
-
-    return whole
-
-
-drive = _at_once(driving)
-"""The :class:`Drive` that :func:`driving` ends with, without waiting for it."""
-
-
-def _truth(source: TrafficSource, world: World) -> TellsTruth | None:
-    """Who tells what a segment takes, or None where it is the router itself."""
-    if World(world) is World.INSTANTANEOUS:
-        return None
-    if not isinstance(source, TellsTruth):
-        raise InputError(
-            "experienced traffic needs a source that knows what really happened; drive in "
-            "instantaneous traffic"
-        )
-    return source
-
-
-def _prefix(network: RoadNetwork, assignment: Assignment, destination: int) -> tuple[int, ...]:
-    path = assignment.path
-    if path.destination != destination:
-        raise InputError(
-            f"the path told to the ambulance ends at node {path.destination}, "
-            f"the call is at node {destination}"
-        )
-    if assignment.follow < 0:
-        raise InputError(f"follow {assignment.follow}: zero or more edges can be prescribed")
-    network.path(path.edges, path.origin)  # refuses a path of another network
-    return assignment.prefix
+def drive(
+    source: TrafficSource,
+    network: RoadNetwork,
+    assignment: Assignment,
+    destination: int,
+    at: datetime,
+    world: World,
+) -> Drive:
+    """The :class:`Drive` that :func:`driving` ends with, without waiting for it."""
+    steps = driving(source, network, assignment, destination, at, world)
+    return next(one for one in steps if isinstance(one, Drive))
 
 
 def _quoted(

@@ -5,7 +5,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -20,35 +20,25 @@ from ideal_dispatch.fleet.table import FleetTable
 from ideal_dispatch.network import Depot, RoadNetwork
 from ideal_dispatch.network.readers.depot_table import read_depots
 from ideal_dispatch.plugins import TRAFFIC_SOURCES, check_name, load_plugin
-from ideal_dispatch.ranges import Checked, Count, Positive, check_fields
+from ideal_dispatch.ranges import Checked, Count, Positive, Whole, ZeroOrMore, check_fields
 from ideal_dispatch.records.places import plain_name
 from ideal_dispatch.records.territories import region_of
 from ideal_dispatch.replay.drive import World
-from ideal_dispatch.replay.incidents import (
-    RecordedCalls,
-    sample_incidents,
-    with_units_on_road,
-)
+from ideal_dispatch.replay.incidents import RecordedCalls, sample_incidents, with_units_on_road
 from ideal_dispatch.replay.run import run_replay
 from ideal_dispatch.replay.simulation import Replay
-from ideal_dispatch.toml_tables import built, complaints_about, read_toml
+from ideal_dispatch.toml_tables import built, complaints_about, read_toml, require
 from ideal_dispatch.traffic.recorded_router import RecordedRouter, RouterParams
 from ideal_dispatch.traffic.recording import RecordedTraffic
 from ideal_dispatch.traffic.replayed_traffic import ReplayedTraffic
 from ideal_dispatch.traffic.routers import ROUTERS
 from ideal_dispatch.traffic.source import TrafficSource
 
-Printed = Literal["hong-kong-island", "sha-tin"]
-"""The experiments whose tables the paper prints."""
-
-EXPERIMENT = "experiment.json"
-"""What a replay's folder says of its experiment."""
-
 _LEAST_DAYS = 2  # one to learn from and one to stop by
 
 
 @dataclass(frozen=True, slots=True)
-class CityFiles:
+class CityTable:
     """Where the city is; file names are looked for beside the experiment file.
 
     Of the depots, those named by ``only`` take part, or all on the network.
@@ -65,8 +55,10 @@ class CityFiles:
     territories: str = ""
 
     def __post_init__(self) -> None:
-        if self.network and not self.depots:
-            raise InputError("depots is missing: a network of your own needs it")
+        require(
+            bool(self.depots) or not self.network,
+            "depots is missing: a network of your own needs it",
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +74,7 @@ class Traffic:
 
 
 @dataclass(frozen=True, slots=True)
-class Calls:
+class Calls(Checked):
     """How calls are drawn, or the ``file`` of recorded ones that are replayed in their place.
 
     ``per_day`` on every day, at nodes that the second nearest depot reaches in
@@ -95,24 +87,20 @@ class Calls:
 
     per_day: int = 120
     contested: float = 2.0
-    margin_s: float = 2400.0
-    lead_s: float = 0.0
+    margin_s: ZeroOrMore = 2400.0
+    lead_s: ZeroOrMore = 0.0
     file: str = ""
-    on_road: int = 0
+    on_road: Whole = 0
     units: str = ""
 
     def __post_init__(self) -> None:
-        if self.on_road < 0:
-            raise InputError(f"on_road {self.on_road}: zero units or more are needed")
-        if self.on_road and self.file:
-            raise InputError("on_road is for drawn calls; with a file of calls give units")
-        if self.units and not self.file:
-            raise InputError("units belong to the calls of a file, which is not given")
-
-    def recorded(self, ground: "_Streets", calendar: Calendar, folder: Path) -> RecordedCalls:
-        """The calls of the file, with their units on the road."""
-        table, units = folder / self.file, folder / self.units if self.units else None
-        return RecordedCalls.read(table, ground.network, ground.depots, calendar, units)
+        check_fields(self)
+        drawn = not (self.on_road and self.file)
+        require(drawn, "on_road is for drawn calls; with a file of calls give units")
+        require(
+            not self.units or bool(self.file),
+            "units belong to the calls of a file, which is not given",
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +117,7 @@ class Past:
 
 @dataclass(frozen=True, slots=True)
 class Transfer:
-    """A run folder of another experiment whose fitted parts are used as they are."""
+    """A run folder of another experiment whose fitted parts are used."""
 
     run: str = ""
 
@@ -177,12 +165,12 @@ class Experiment:
     training days is cross-fitted: in ``folds`` groups of days, each decided
     with what the other days taught. With a ``transfer`` nothing is fitted, no
     training day is replayed, and thresholds are those of the other run.
+    Every ambulance drives in one ``world``.
     ``policies`` are the tables of :func:`policies_from`, ``training`` the
     parameters of training that differ from the defaults and ``paper_training``
-    those that differ from Algorithm 1's. ``printed`` names the paper's results
-    that stand beside ours. With a ``live`` table calls can be driven live, which needs
-    no days and no recorded traffic. With a ``fleet`` policies may have the threshold "priced".
-    ``path`` and ``digest`` are of the file.
+    those that differ from Algorithm 1's. With a ``live`` table calls can be driven live, which
+    needs no days and no recorded traffic. With a ``fleet`` policies may have the threshold
+    "priced". ``path`` and ``digest`` are of the file.
     """
 
     name: str
@@ -190,8 +178,8 @@ class Experiment:
     warm_up_days: int = 0
     seed: int = 0
     folds: int = 4
-    worlds: tuple[World, ...] = tuple(World)
-    city: CityFiles = field(default_factory=CityFiles)
+    world: World = World.EXPERIENCED
+    city: CityTable = field(default_factory=CityTable)
     router: RouterParams = field(default_factory=RouterParams)
     traffic: Traffic = field(default_factory=Traffic)
     calls: Calls = field(default_factory=Calls)
@@ -202,16 +190,14 @@ class Experiment:
     transfer: Transfer = field(default_factory=Transfer)
     live: Live = field(default_factory=Live)
     fleet: FleetTable | None = None
-    printed: Printed = "hong-kong-island"
     path: str = ""
     folder: Path = Path()
     digest: str = ""
 
     def __post_init__(self) -> None:
-        known = {name: world for world in World for name in (world, world.letter)}
-        if not self.worlds or set(self.worlds) - set(known):
-            raise InputError(f"worlds {list(self.worlds)}: choose of {' and '.join(World)}")
-        object.__setattr__(self, "worlds", tuple(known[name] for name in self.worlds))
+        if self.world not in tuple(World):
+            raise InputError(f"world {self.world!r}: choose {' or '.join(World)}")
+        object.__setattr__(self, "world", World(self.world))
         if not self.live.kind:
             self.check_recorded()
 
@@ -219,7 +205,9 @@ class Experiment:
         """Refuse what cannot be replayed in recorded traffic."""
         if self.city.network and not self.city.traffic:
             raise InputError("[city] traffic is missing: a network of your own needs it")
-        if not self.training_days and not self.transfer.run:
+        if self.transfer.run:
+            return
+        if not self.training_days:
             raise InputError("training_days is missing: how many days are to learn from?")
         if not 0 <= self.warm_up_days <= self.training_days:
             raise InputError(
@@ -227,17 +215,12 @@ class Experiment:
                 "are the first of them"
             )
         days = len(self.learning_days)
-        if not self.transfer.run and not 2 <= self.folds <= days:
+        left = days - -(-days // self.folds) if 2 <= self.folds <= days else 0
+        if left < _LEAST_DAYS:  # by the days outside the largest fold
             raise InputError(
-                f"folds {self.folds} of {days} training days: at least two folds and a day for "
-                "each are needed"
-            )
-        taught = days - -(-days // self.folds)  # by the days outside the largest fold
-        if not self.transfer.run and taught < _LEAST_DAYS:
-            raise InputError(
-                f"folds {self.folds} of {days} training days: {taught} day would be left to learn "
-                f"from; at least {_LEAST_DAYS} are needed: give {3 + self.warm_up_days} "
-                f"training_days, {self.warm_up_days} of warm-up among them, and 3 folds, or more"
+                f"folds {self.folds} of {days} training days: at least {_LEAST_DAYS} days must be "
+                f"left to learn from beside each fold: give {3 + self.warm_up_days} training_days, "
+                f"{self.warm_up_days} of warm-up among them, and 3 folds, or more"
             )
 
     @property
@@ -261,7 +244,7 @@ class Experiment:
             check_policies(tables["policies"], fleet="fleet" in tables)
             return built(cls, tables, "", path=where, folder=Path(path).parent, digest=digest)
 
-    def policies_with(self, parts: FittedParts, ground: "_Streets") -> tuple[Policy, ...]:
+    def policies_with(self, parts: FittedParts, ground: "Ground") -> tuple[Policy, ...]:
         """The policies with what was fitted, and with the prices of the fleet if there is one."""
         if self.fleet is not None:
             from ideal_dispatch.fleet.priced import priced_threshold
@@ -274,45 +257,35 @@ class Experiment:
             parts = replace(parts, priced=priced)
         return policies_from(self.policies, parts)
 
-    def present_ground(self) -> "PresentGround":
-        """The city and its depots as they are now."""
-        files, live = self.city, self.live
-        if not files.network:
+    def ground(self, *, live: bool = False) -> "Ground":
+        """The city, its depots and its recorded traffic; ``live``, the city without the latter."""
+        files, folder = self.city, self.folder
+        if files.network:
+            network = RoadNetwork.load(folder / files.network)
+            depots, region = _depots(folder / files.depots, network, files.only), None
+        else:
             city = harbour_city()
-            region = self._region(city.network, city.depots, city.region)
-            return PresentGround(city.network, city.calendar, city.depots, region)
-        if not live.time_zone or not live.country:
-            raise InputError(
-                "[live] time_zone and country are missing: a network of your own needs them"
-            )
-        network = RoadNetwork.load(self.folder / files.network)
-        depots = _depots(self.folder / files.depots, network, files.only)
-        region = self._region(network, depots)
-        return PresentGround(network, Calendar(live.time_zone, live.country), depots, region)
-
-    def ground(self) -> "Ground":
-        """The city, its traffic and its depots."""
-        files = self.city
-        if not files.network:
-            city = harbour_city()
-            region = self._region(city.network, city.depots, city.region)
-            if not files.traffic:
-                return Ground(harbour_traffic(city), city.depots, region)
-            other_days = RecordedTraffic.load(self.folder / files.traffic, city.network)
-            return Ground(other_days, city.depots, region)
-        network = RoadNetwork.load(self.folder / files.network)
-        depots = _depots(self.folder / files.depots, network, files.only)
-        recording = RecordedTraffic.load(self.folder / files.traffic, network)
-        return Ground(recording, depots, self._region(network, depots))
-
-    def _region(
-        self, network: RoadNetwork, depots: Sequence[Depot], otherwise: IntArray | None = None
-    ) -> IntArray | None:
-        """The territories of the file that the city names, or ``otherwise``."""
-        if not self.city.territories:
-            return otherwise
-        table = self.folder / self.city.depots if self.city.network else None
-        return region_of(self.folder / self.city.territories, network, depots, table)
+            network, depots, region = city.network, city.depots, city.region
+        recording = None
+        if live and not files.network:
+            calendar = city.calendar
+        elif live:
+            if not self.live.time_zone or not self.live.country:
+                raise InputError(
+                    "[live] time_zone and country are missing: a network of your own needs them"
+                )
+            calendar = Calendar(self.live.time_zone, self.live.country)
+        else:
+            own = bool(files.traffic)
+            recording = (
+                RecordedTraffic.load(folder / files.traffic, network) if own
+                else harbour_traffic(city)
+            )  # fmt: skip
+            calendar = recording.calendar
+        if files.territories:
+            table = folder / files.depots if files.network else None
+            region = region_of(folder / files.territories, network, depots, table)
+        return Ground(network, calendar, depots, region, recording)
 
 
 def _depots(file: Path, network: RoadNetwork, only: Sequence[str]) -> tuple[Depot, ...]:
@@ -331,17 +304,18 @@ def _depots(file: Path, network: RoadNetwork, only: Sequence[str]) -> tuple[Depo
     return tuple(named[plain_name(name)] for name in only)
 
 
-class _Streets:
-    """What all grounds share; without territories the nearest depot's are taken."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Ground:
+    """Where an experiment takes place: the city, and its recorded traffic unless it is live.
 
-    __slots__ = ()
+    Without territories, ``region`` has those of the nearest depot.
+    """
+
+    network: RoadNetwork
+    calendar: Calendar
     depots: tuple[Depot, ...]
-    region: IntArray | None
-
-    if TYPE_CHECKING:
-
-        @property
-        def network(self) -> RoadNetwork: ...
+    region: IntArray | None = None
+    recorded: RecordedTraffic | None = None
 
     def __post_init__(self) -> None:
         if len(self.depots) < 2:
@@ -349,6 +323,12 @@ class _Streets:
         if self.region is None:
             nearest = self.free_flow_s.argmin(axis=0).astype(np.int32)
             object.__setattr__(self, "region", nearest)
+
+    @property
+    def recording(self) -> RecordedTraffic:
+        """The recorded traffic."""
+        assert self.recorded is not None
+        return self.recorded
 
     @property
     def free_flow_s(self) -> FloatArray:
@@ -367,29 +347,6 @@ class _Streets:
         weights: FloatArray = competing.astype(np.float64)
         return weights
 
-
-@dataclass(frozen=True, slots=True, eq=False)
-class PresentGround(_Streets):
-    """Where calls are driven live."""
-
-    network: RoadNetwork
-    calendar: Calendar
-    depots: tuple[Depot, ...]
-    region: IntArray | None = None
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Ground(_Streets):
-    """Where an experiment takes place, and its recorded traffic."""
-
-    recording: RecordedTraffic
-    depots: tuple[Depot, ...]
-    region: IntArray | None = None
-
-    @property
-    def network(self) -> RoadNetwork:
-        return self.recording.network
-
     def traffic(self, experiment: Experiment) -> ReplayedTraffic:
         """The recorded traffic, and the router that the experiment asks."""
         asked = experiment.traffic
@@ -401,7 +358,7 @@ class Ground(_Streets):
                 TRAFFIC_SOURCES, asked.source, asked.options, "traffic.source",
                 TrafficSource,  # type: ignore[type-abstract]
                 network=self.network, recorded=recorded, folder=experiment.folder,
-                time_zone=self.recording.calendar.time_zone,
+                time_zone=self.calendar.time_zone,
             )  # fmt: skip
         return ReplayedTraffic(self.recording, experiment.router, source)
 
@@ -420,23 +377,27 @@ class Ground(_Streets):
         **how: Any,
     ) -> Path:
         """Replay calls in the experiment's traffic; ``how`` as in :func:`run_replay`."""
+        traffic, world = self.traffic(experiment), experiment.world
         replay = Replay(
-            self.traffic(experiment), self.depots, policies, region=self.region,
-            seed=experiment.seed, worlds=experiment.worlds,
-        )  # fmt: skip
+            traffic, self.depots, policies, region=self.region, seed=experiment.seed, world=world
+        )
         return run_replay(replay, calls, folder, **how)
 
-    def recorded_calls(self, experiment: Experiment) -> RecordedCalls | None:
-        """The calls of the experiment's file that lie in recorded time, where it names one."""
-        calls, recording = experiment.calls, self.recording
+    def file_calls(self, experiment: Experiment) -> RecordedCalls | None:
+        """The calls of the file, where one is named: those in recorded time, unless it is live."""
+        calls, folder = experiment.calls, experiment.folder
         if not calls.file:
             return None
-        found = calls.recorded(self, recording.calendar, experiment.folder)
-        return found.within(recording, calls.margin_s, calls.lead_s)
+        units = folder / calls.units if calls.units else None
+        file = folder / calls.file
+        found = RecordedCalls.read(file, self.network, self.depots, self.calendar, units)
+        if self.recorded is None:
+            return found
+        return found.within(self.recorded, calls.margin_s, calls.lead_s)
 
     def calls(self, experiment: Experiment, days: Sequence[int]) -> tuple[Incident, ...]:
         """The calls of the numbered days."""
-        calls, recorded = experiment.calls, self.recorded_calls(experiment)
+        calls, recorded = experiment.calls, self.file_calls(experiment)
         if recorded is not None:
             return recorded.of_days(self.recording, days)
         drawn = sample_incidents(

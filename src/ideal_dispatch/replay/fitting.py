@@ -24,11 +24,10 @@ from ideal_dispatch.forecast import Model
 from ideal_dispatch.forecast.model_directory import MANIFEST, RESPONSE_TIMES
 from ideal_dispatch.forecast.response_time import Effects, ResponseModel
 from ideal_dispatch.records import Trip, Trips
-from ideal_dispatch.replay.drive import DriveError, World, drive
+from ideal_dispatch.replay.drive import DriveError, drive
 from ideal_dispatch.replay.experiment import Experiment, Ground
 from ideal_dispatch.replay.incidents import sample_incidents
-from ideal_dispatch.replay.log import read_log
-from ideal_dispatch.replay.run import LOG
+from ideal_dispatch.replay.log import LOG, read_log
 from ideal_dispatch.toml_tables import built
 
 if TYPE_CHECKING:
@@ -38,12 +37,10 @@ _AT_ONCE = Effects(1.0, 0.0)
 """The turnout in a replay: every unit begins to drive when it is sent."""
 
 
-def collect_trips(
-    experiment: Experiment, ground: Ground, world: World, days: range, file: Path
-) -> Trips:
+def collect_trips(experiment: Experiment, ground: Ground, days: range, file: Path) -> Trips:
     """What an agency would have recorded on the days: ends, moment and whole time, no route.
 
-    The trips are kept in ``file``, and read from it where it is there.
+    The trips are kept in ``file``, and read from it where it exists.
     """
     if file.exists():
         return Trips.load(file)
@@ -61,7 +58,8 @@ def collect_trips(
         station = int(nearest[call.node]) if own else int(rng.integers(len(ground.depots)))
         try:
             route = traffic.quote(ground.depots[station].node, call.node, call.at).path
-            driven = drive(traffic, network, Assignment(station, route), call.node, call.at, world)
+            way = Assignment(station, route)
+            driven = drive(traffic, network, way, call.node, call.at, experiment.world)
         except (DriveError, UnreachableError):
             continue  # it left the recorded time: no agency has a record of it
         if driven.total_s > 0:
@@ -92,22 +90,80 @@ class ByDay:
         return self.policies[situation.incident.at.date().isoformat()].decide(situation, rng)
 
 
+@dataclass(frozen=True, eq=False)
+class Training:
+    """Some training days to learn from; a part of a plug-in is fitted by ``fit(training)``.
+
+    ``how`` has ``workers``, ``cluster`` and ``report`` of
+    :func:`~ideal_dispatch.replay.run.run_replay`.
+    """
+
+    experiment: Experiment
+    ground: Ground
+    trips: Trips
+    days: Sequence[int]
+    folder: Path
+    how: Mapping[str, Any]
+
+    @cached_property
+    def needed(self) -> NeededParts:
+        return needed_parts(self.experiment.policies)
+
+    @cached_property
+    def dates(self) -> list[str]:
+        """The local dates of the days."""
+        dates = self.ground.dates()
+        return [dates[day] for day in self.days]
+
+    def entries(self, policies: Sequence[Policy]) -> list[dict[str, Any]]:
+        """The log of the days' calls, decided by these policies."""
+        folder = self.folder / "-".join(["replay", *(policy.name for policy in policies)])
+        calls = self.ground.calls(self.experiment, self.days)
+        self.ground.replay(self.experiment, calls, policies, folder, **self.how)
+        return list(read_log(folder / LOG))
+
+    def saved_s(self, entry: Mapping[str, Any], decision: Mapping[str, Any]) -> float:
+        """T₁ − T₂ of a decision of an entry."""
+        first, second = (
+            sum(entry["drives"][decision[who]][self.experiment.world]["seconds"])
+            for who in ("primary", "second")
+        )
+        return float(first - second)
+
+    def train(self) -> None:
+        """The asked forms of the model and the response times, from the trips of the days.
+
+        A network is trained once, in our practical mode or by the paper's Algorithm 1.
+        """
+        for trained in sorted({form[0] for form in _forms(self.needed)}):
+            if (model_folder(self.folder, (trained, "paper")) / MANIFEST).exists():
+                continue
+            from ideal_dispatch.learning import fit, split
+            from ideal_dispatch.learning.splits import local_days
+
+            wanted = [date.fromisoformat(day).toordinal() for day in self.dates]
+            chosen = self.trips.select(np.flatnonzero(np.isin(local_days(self.trips), wanted)))
+            parts = split(chosen, (0.8, 0.2, 0.0), self.experiment.seed, "day")
+            params = _params(self.experiment, trained)
+            fitted = fit(self.ground.network, chosen, params=params, parts=parts)
+            keep_model(fitted, trained, self.folder)
+
+
 def fit_parts(
     experiment: Experiment,
     ground: Ground,
     trips: Trips,
-    world: World,
     days: Collection[int],
     folder: Path,
     **how: Any,
 ) -> FittedParts:
     """What the experiment's policies ask for, learned from the numbered days alone.
 
-    All is kept in ``folder``; what is there is not fitted again. ``how`` has ``workers``,
-    ``cluster`` and ``report`` of :func:`~ideal_dispatch.replay.run.run_replay`.
+    All is kept in ``folder``; what is there is not fitted again. ``how`` is that of
+    :class:`Training`.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    training = Training(experiment, ground, trips, world, sorted(days), folder, how)
+    training = Training(experiment, ground, trips, sorted(days), folder, how)
     training.train()
     for part in training.needed.learned:
         if not (folder / _part_file(part)).exists():
@@ -148,60 +204,6 @@ def check_training(experiment: Experiment) -> None:
 def model_folder(folder: Path, form: Form) -> Path:
     """Where a form of the model is kept."""
     return folder / ("model" if form == USUAL else "model-{}-{}".format(*form))
-
-
-@dataclass(frozen=True, eq=False)
-class Training:
-    """Some training days to learn from; a part of a plug-in is fitted by ``fit(training)``."""
-
-    experiment: Experiment
-    ground: Ground
-    trips: Trips
-    world: World
-    days: Sequence[int]
-    folder: Path
-    how: Mapping[str, Any]
-
-    @cached_property
-    def needed(self) -> NeededParts:
-        return needed_parts(self.experiment.policies)
-
-    @cached_property
-    def dates(self) -> list[str]:
-        """The local dates of the days."""
-        dates = self.ground.dates()
-        return [dates[day] for day in self.days]
-
-    def entries(self, policies: Sequence[Policy]) -> list[dict[str, Any]]:
-        """The log of the days' calls, decided by these policies."""
-        folder = self.folder / "-".join(["replay", *(policy.name for policy in policies)])
-        calls = self.ground.calls(self.experiment, self.days)
-        self.ground.replay(self.experiment, calls, policies, folder, **self.how)
-        return list(read_log(folder / LOG))
-
-    def saved_s(self, entry: Mapping[str, Any], decision: Mapping[str, Any]) -> float:
-        """T₁ − T₂ of a decision of an entry."""
-        drives = (entry["drives"][decision[who]] for who in ("primary", "second"))
-        first, second = (sum(one[self.world]["seconds"]) for one in drives)
-        return float(first - second)
-
-    def train(self) -> None:
-        """The asked forms of the model and the response times, from the trips of the days.
-
-        A network is trained once, in our practical mode or by the paper's Algorithm 1.
-        """
-        for trained in sorted({form[0] for form in _forms(self.needed)}):
-            if (model_folder(self.folder, (trained, "paper")) / MANIFEST).exists():
-                continue
-            from ideal_dispatch.learning import fit, split
-            from ideal_dispatch.learning.splits import local_days
-
-            wanted = [date.fromisoformat(day).toordinal() for day in self.dates]
-            chosen = self.trips.select(np.flatnonzero(np.isin(local_days(self.trips), wanted)))
-            parts = split(chosen, (0.8, 0.2, 0.0), self.experiment.seed, "day")
-            params = _params(self.experiment, trained)
-            trained_model = fit(self.ground.network, chosen, params=params, parts=parts)
-            keep_model(trained_model, trained, self.folder)
 
 
 def keep_model(fitted: "TrainedModel", trained: Trained, folder: Path) -> None:

@@ -1,18 +1,17 @@
-"""The best drive that somebody who knew the whole future could have made."""
+"""The best drive for one who knows the whole future."""
 
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 
 import numpy as np
 
-from ideal_dispatch.arrays import FloatArray, IntArray, read_only
+from ideal_dispatch.arrays import FloatArray, read_only
 from ideal_dispatch.compiled import kernel
 from ideal_dispatch.context.context import require_zone
 from ideal_dispatch.dispatch.situation import TellsEdgeTimes
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.network import RoadNetwork
 from ideal_dispatch.network.shortest_path import heap_pop, heap_push
-from ideal_dispatch.network.turns import TurnGraph
 from ideal_dispatch.replay.drive import Drive, DriveError, World
 from ideal_dispatch.traffic.replayed_traffic import ReplayedTraffic
 
@@ -35,9 +34,9 @@ def hindsight_optimum(
     enters an edge first also leaves it first (FIFO), no drive arrives sooner.
     Times that are constant within a bin break that at the end of a bin whose
     successor is faster: there a drive that comes later on purpose may win by up
-    to the difference. Waiting is not offered, for no ambulance waits; who needs
-    a bound for a set of drives takes the best of them and this one. It makes no
-    forbidden turn; with some, "node" above is a state of :class:`TurnGraph`.
+    to the difference. Waiting is not offered, for no ambulance waits; a
+    bound for a set of drives is the best of them and this one. It makes no forbidden turn; with
+    some, "node" above is a state of :class:`~ideal_dispatch.network.turns.TurnGraph`.
     ``expected_s`` is the true arrival all along: in hindsight nothing surprises.
     """
     require_zone(at)
@@ -63,7 +62,7 @@ def hindsight_optimum(
         )
         if not cut or len(times) < bins:
             break
-        bins *= 2  # somebody was still under way after the last row
+        bins *= 2  # a drive was still under way after the last row
     there = np.flatnonzero(graph.node == destination)
     target = int(there[arrival_s[there].argmin()])
     if not arrival_s[target] < np.inf:
@@ -71,33 +70,6 @@ def hindsight_optimum(
             f"hindsight: node {destination} cannot be reached from any of nodes "
             f"{starts.tolist()} in the time recorded after {at.isoformat()}"
         )
-    return _read(graph, times, clock, arrival_s, by, target)
-
-
-def _rows(traffic: ReplayedTraffic, first: datetime, bins: int, world: World) -> FloatArray:
-    """Edge times of so many bins, or of as many as are recorded without a gap."""
-    ask: Callable[[datetime], FloatArray] = traffic.realised_times
-    if World(world) is World.INSTANTANEOUS:
-        if not isinstance(traffic, TellsEdgeTimes):
-            raise InputError("the router tells no edge times; hindsight needs them")
-        ask = traffic.router_times
-    rows = [ask(first)]
-    for number in range(1, bins):
-        try:
-            rows.append(ask(first + timedelta(seconds=number * traffic.recording.bin_s)))
-        except InputError:
-            break  # the end of the recorded time
-    return np.array(rows, np.float64)
-
-
-def _read(
-    graph: TurnGraph,
-    times: FloatArray,
-    clock: tuple[int, int],
-    arrival_s: FloatArray,
-    by: IntArray,
-    target: int,
-) -> Drive:
     arcs: list[int] = []
     seconds: list[float] = []
     state = target
@@ -108,6 +80,22 @@ def _read(
         seconds.append(float(times[_row(arrival_s[state], *clock), arc]))
     total_s = np.full(len(arcs), arrival_s[target])
     return Drive(graph.edge[arcs[::-1]], np.array(seconds[::-1]), total_s)
+
+
+def _rows(traffic: ReplayedTraffic, first: datetime, bins: int, world: World) -> FloatArray:
+    """Edge times of so many bins, or of as many as are recorded without a gap."""
+    ask: Callable[[datetime], FloatArray] = traffic.realised_times
+    if World(world) is World.INSTANTANEOUS:
+        if not isinstance(traffic, TellsEdgeTimes):
+            raise InputError("the router gives no edge times; hindsight needs them")
+        ask = traffic.router_times
+    rows = [ask(first)]
+    for number in range(1, bins):
+        try:
+            rows.append(ask(first + timedelta(seconds=number * traffic.recording.bin_s)))
+        except InputError:
+            break  # the end of the recorded time
+    return np.array(rows, np.float64)
 
 
 @kernel

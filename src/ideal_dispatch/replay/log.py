@@ -1,4 +1,4 @@
-"""The log of a replay: one JSON line per incident, from which it can be replayed.
+"""The log of a replay: one JSON line per incident.
 
 A drive is named ``s{station}`` where the router leads from the start, and
 ``s{station}+{digest of the prefix}`` where the first edges are prescribed.
@@ -22,6 +22,8 @@ from ideal_dispatch.network import Depot
 from ideal_dispatch.replay.drive import Drive, World
 from ideal_dispatch.traffic.source import RouteQuote
 
+LOG = "incidents.jsonl"
+
 DROPPED = b'{"dropped":'
 """How the line of an incident begins that could not be replayed."""
 
@@ -39,11 +41,12 @@ def incident_entry(
     situation: Situation,
     day: str,
     decisions: Sequence[Decision],
-    drives: Mapping[str, tuple[Assignment, Mapping[World, Drive]]],
-    hindsight: Mapping[World, tuple[int, Drive]],
+    drives: Mapping[str, tuple[Assignment, Drive]],
+    hindsight: tuple[int, Drive],
+    world: World,
 ) -> dict[str, Any]:
-    """The line's object; ``drives`` and ``hindsight`` are by key and by world."""
-    incident = situation.incident
+    """The line's object; ``drives`` are by key, ``hindsight`` is the best drive and its station."""
+    incident, (station, best) = situation.incident, hindsight
     return {
         "incident": {
             "name": incident.name,
@@ -54,33 +57,37 @@ def incident_entry(
         "region": situation.region,
         "stations": [
             {
-                "depot": station.depot.name,
-                "node": station.depot.node,
-                **({"on_road": True} if station.depot.on_road else {}),
-                **({"kind": station.depot.kind} if station.depot.kind else {}),
-                "units": station.units,
-                "quote": _quote(station.quote),
-                "alternative": _quote(station.alternative),
+                "depot": one.depot.name,
+                "node": one.depot.node,
+                **({"on_road": True} if one.depot.on_road else {}),
+                **({"kind": one.depot.kind} if one.depot.kind else {}),
+                "units": one.units,
+                "quote": _quote(one.quote),
+                "alternative": _quote(one.alternative),
             }
-            for station in situation.stations
+            for one in situation.stations
         ],
-        "decisions": {one.policy: _decision(one) for one in decisions},
+        "decisions": {
+            one.policy: {
+                "primary": drive_key(one.primary),
+                "second": None if one.second is None else drive_key(one.second),
+                "score_s": round(float(one.score_s), 6),  # finer than times: it is a rank
+                "threshold_s": plain(round(float(one.threshold_s), 6)),
+                "reason": one.reason,
+                "details": plain(one.log_facts()),
+            }
+            for one in decisions
+        },
         "drives": {
             key: {
-                "station": told.station,
-                "path": told.path.edges.tolist(),
-                "follow": len(told.prefix),
+                "station": way.station,
+                "path": way.path.edges.tolist(),
+                "follow": len(way.prefix),
+                world: _driven(driven) | {"expected_s": np.round(driven.expected_s, 3).tolist()},
             }
-            | {
-                world: _driven(one) | {"expected_s": np.round(one.expected_s, 3).tolist()}
-                for world, one in driven.items()
-            }
-            for key, (told, driven) in drives.items()
+            for key, (way, driven) in drives.items()
         },
-        "hindsight": {
-            world: {"station": station} | _driven(best)
-            for world, (station, best) in hindsight.items()
-        },
+        "hindsight": {world: {"station": station} | _driven(best)},
     }
 
 
@@ -113,16 +120,7 @@ def read_log(path: str | os.PathLike[str]) -> Iterator[dict[str, Any]]:
                     f"{os.fspath(path)}, line {number}: no incident of a replay "
                     f"({type(error).__name__}); repeat the replay"
                 ) from None
-            yield _renamed(entry)
-
-
-def _renamed(entry: dict[str, Any]) -> dict[str, Any]:
-    """The entry with today's names of worlds: before version 0.2 they were letters."""
-    for by_world in (*entry.get("drives", {}).values(), entry.get("hindsight") or {}):
-        for world in World:
-            if world.letter in by_world:
-                by_world[world] = by_world.pop(world.letter)
-    return entry
+            yield entry
 
 
 def plain(value: Any) -> Any:
@@ -142,19 +140,8 @@ def _quote(quote: RouteQuote | None) -> dict[str, Any] | None:
     if quote is None:
         return None
     times = ("duration_s", "optimistic_s", "pessimistic_s")
-    said = {name: plain(round(float(getattr(quote, name)), 3)) for name in times}
-    return said | {"edges": quote.path.edges.tolist()}
-
-
-def _decision(decision: Decision) -> dict[str, Any]:
-    return {
-        "primary": drive_key(decision.primary),
-        "second": None if decision.second is None else drive_key(decision.second),
-        "score_s": round(float(decision.score_s), 6),  # finer than times: it is a rank
-        "threshold_s": plain(round(float(decision.threshold_s), 6)),
-        "reason": decision.reason,
-        "details": plain(decision.log_facts()),
-    }
+    seconds = {name: plain(round(float(getattr(quote, name)), 3)) for name in times}
+    return seconds | {"edges": quote.path.edges.tolist()}
 
 
 def _driven(driven: Drive) -> dict[str, Any]:

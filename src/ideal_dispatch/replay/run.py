@@ -1,36 +1,29 @@
-"""A replay of many incidents, in parallel, that goes on where it was interrupted.
-
-Workers return the lines of a chunk of incidents and the caller's process writes
-them, each chunk to a file of its own: workers need no folder and may be on other
-machines, and a file is either whole or not there. At the end the chunks become
-one log.
-"""
+"""A replay of many incidents on the engine: a cell is a chunk of incidents, the result one log."""
 
 import json
 import os
 import pickle
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
-from ideal_dispatch.cluster import spread
+from ideal_dispatch.archive import FileKind
 from ideal_dispatch.dispatch.situation import Incident
 from ideal_dispatch.errors import InputError
-from ideal_dispatch.experiment.engine import locked
-from ideal_dispatch.files import atomic_write, write_file
+from ideal_dispatch.experiment.engine import Files, Run, described, digest
+from ideal_dispatch.files import atomic_write
 from ideal_dispatch.replay.incidents import check_incidents
-from ideal_dispatch.replay.log import DROPPED
-from ideal_dispatch.replay.run_folder import Manifest, settings
+from ideal_dispatch.replay.log import DROPPED, LOG
 from ideal_dispatch.replay.simulation import Replay
 from ideal_dispatch.traffic.replayed_traffic import ReplayedTraffic
 
-LOG = "incidents.jsonl"
-INCIDENTS_PER_CHUNK = 32
+KIND = FileKind("ideal-dispatch replay 2", 1, "replay", "repeat the replay")
+CHUNKS, INCIDENTS_PER_CHUNK = "chunks", 32
 
 Report = Callable[[int, int], None]
-"""Told how many incidents are done, and of how many."""
-
-Chunk = tuple[int, Sequence[Incident]]
+"""Called with the number of incidents that are done, and of all."""
 
 
 def run_replay(
@@ -44,63 +37,46 @@ def run_replay(
 ) -> Path:
     """Replay all incidents into ``folder``, and return it.
 
-    The same call goes on with an interrupted replay, and the files are the same
+    The same call continues an interrupted replay, and the files are the same
     to the byte for any number of ``workers`` (None: one per core) and for a
     ``cluster``, the address of a dask scheduler. An incident that cannot be
     replayed, as when a drive leaves the recorded time, is left out under every
     policy, and the manifest says why. A second process on the same folder is refused.
     """
-    if workers is not None and workers < 1:
-        raise InputError(f"workers {workers}: at least one is needed")
     if not isinstance(replay.traffic, ReplayedTraffic):
         raise InputError("live traffic has no past to replay; drive in it with run_live")
     check_incidents(incidents, replay.traffic.recording, replay.depots)
-    place = Path(folder)
-    with locked(place):
-        manifest = _finished(place, replay, incidents, workers, cluster, report)
-    if not manifest.replayed:
-        raise InputError(
-            f"{place}: none of {len(incidents)} incidents could be replayed; "
-            f"the first: {manifest.dropped[0]['reason']}"
-        )
+    if cluster is not None or workers != 1:
+        _check_sendable(replay)
+    place, whole = Path(folder), len(incidents)
+    with Run.opened(place, KIND, settings(replay, incidents)) as run:
+        if run.manifest.get("replayed") is None:
+            chunks = {}
+            for start in range(0, whole, INCIDENTS_PER_CHUNK):
+                name = f"{CHUNKS}/{start // INCIDENTS_PER_CHUNK:06d}.jsonl"
+                chunks[name] = name, incidents[start : start + INCIDENTS_PER_CHUNK]
+            done = 0
+            for name in run.cells(_chunk, replay, chunks, workers=workers, cluster=cluster):
+                done += len(chunks[name][1])
+                if report is not None:
+                    report(done, whole)
+            finish(run, [place / name for name in chunks])
+        shutil.rmtree(place / CHUNKS, ignore_errors=True)
+        if not run.manifest["replayed"]:
+            raise InputError(
+                f"{place}: none of {whole} incidents could be replayed; the first: "
+                f"{run.manifest['dropped'][0]['reason']}"
+            )
     return place
 
 
-def _finished(
-    place: Path,
-    replay: Replay,
-    incidents: Sequence[Incident],
-    workers: int | None,
-    cluster: str | None,
-    report: Report | None,
-) -> Manifest:
-    """Begin or go on, to the end."""
-    manifest = Manifest.open(place, settings(replay, incidents))
-    folder = place / "chunks"
-    if manifest.replayed is None:
-        folder.mkdir(exist_ok=True)
-        starts = range(0, len(incidents), INCIDENTS_PER_CHUNK)
-        chunks = [incidents[start : start + INCIDENTS_PER_CHUNK] for start in starts]
-        files = [folder / f"{number:06d}.jsonl" for number in range(len(chunks))]
-        missing = [number for number, file in enumerate(files) if not file.exists()]
-        done = len(incidents) - sum(len(chunks[number]) for number in missing)
-        tasks = [(number, chunks[number]) for number in missing]
-        if cluster is not None or workers != 1:
-            _check_sendable(replay)
-        for number, text in spread(_lines, replay, tasks, workers=workers, cluster=cluster):
-            write_file(files[number], text)
-            done += len(chunks[number])
-            if report is not None:
-                report(done, len(incidents))
-        manifest.finish(*merged(files, place / LOG))
-    shutil.rmtree(folder, ignore_errors=True)
-    return manifest
+def finish(run: Run, files: Iterable[Path], *, complete: bool = True) -> tuple[int, list[Any]]:
+    """Write the log of all chunks: how many incidents it has, and those left out with reasons.
 
-
-def merged(files: Sequence[Path], log: Path) -> tuple[int, list[dict[str, str]]]:
-    """Write the log of all chunks; returns how many incidents it has, and those left out."""
+    The manifest says so, with ``replayed`` null where the run is not ``complete``.
+    """
     kept, dropped = 0, []
-    with atomic_write(log) as whole:
+    with atomic_write(run.folder / LOG) as whole:
         for file in files:
             for line in file.read_bytes().splitlines(keepends=True):
                 if line.startswith(DROPPED):
@@ -108,7 +84,37 @@ def merged(files: Sequence[Path], log: Path) -> tuple[int, list[dict[str, str]]]
                 else:
                     kept += 1
                     whole.write(line)
+    run.note(replayed=kept if complete else None, dropped=dropped)
     return kept, dropped
+
+
+def settings(replay: Replay, incidents: Sequence[Incident]) -> dict[str, Any]:
+    """All that the log of a replay depends on."""
+    calls, traffic = "", replay.traffic
+    for call in incidents:
+        units = "".join(f"\t{unit.name}\t{unit.node}\t{unit.kind}" for unit in call.on_road)
+        calls += f"{call.name}\t{call.node}\t{call.at.isoformat()}{units}\n"
+    on_road = sum(len(one.on_road) for one in incidents)
+    if isinstance(traffic, ReplayedTraffic):
+        source = {} if traffic.source is None else {"source": described(traffic.source)}
+        about = {"recording": traffic.recording.checksum, "router": asdict(traffic.params)} | source
+    else:
+        about = {"live": described(traffic.source)}
+    return {
+        "network": traffic.network.checksum,
+        **about,
+        "depots": [
+            {"name": depot.name, "node": depot.node, "units": count}
+            for depot, count in zip(replay.depots, replay.units or (), strict=True)
+        ],
+        "region": None if replay.region is None else described(replay.region),
+        "incidents": {"count": len(incidents), "checksum": digest(calls.encode())}
+        | ({"units_on_road": on_road} if on_road else {}),
+        "policies": {policy.name: described(policy) for policy in replay.policies},
+        "roles": {policy.name: str(getattr(policy, "role", "")) for policy in replay.policies},
+        "seed": replay.seed,
+        "world": str(replay.world),
+    }
 
 
 def _check_sendable(replay: Replay) -> None:
@@ -125,7 +131,6 @@ def _check_sendable(replay: Replay) -> None:
         ) from None
 
 
-def _lines(replay: Replay, chunk: Chunk) -> tuple[int, bytes]:
-    """Number and lines of a chunk."""
-    number, incidents = chunk
-    return number, replay.lines(incidents)
+def _chunk(replay: Replay, cell: tuple[str, Sequence[Incident]]) -> Files:
+    name, incidents = cell
+    return {name: b"".join(replay.line(incident).encode() + b"\n" for incident in incidents)}

@@ -1,13 +1,12 @@
-"""One incident replayed: every policy decides, and every ambulance drives in the same worlds."""
+"""One incident replayed: every policy decides, and every ambulance drives in the same world."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
 import numpy as np
 
-from ideal_dispatch.arrays import IntArray, read_only, whole_number
+from ideal_dispatch.arrays import IntArray, read_only
 from ideal_dispatch.dispatch.decision import Decision, Policy, decided
 from ideal_dispatch.dispatch.situation import (
     Assignment,
@@ -19,21 +18,13 @@ from ideal_dispatch.dispatch.situation import (
 )
 from ideal_dispatch.errors import IdealError, InputError, PluginError
 from ideal_dispatch.network import Depot
+from ideal_dispatch.ranges import Range
 from ideal_dispatch.replay.drive import Drive, World, drive
 from ideal_dispatch.replay.hindsight import hindsight_optimum
 from ideal_dispatch.replay.incidents import generator
-from ideal_dispatch.replay.log import (
-    drive_key,
-    dropped_text,
-    incident_entry,
-    line_text,
-    logged_depot,
-)
+from ideal_dispatch.replay.log import drive_key, dropped_text, incident_entry, line_text
 from ideal_dispatch.traffic.present_traffic import PresentTraffic
 from ideal_dispatch.traffic.replayed_traffic import ReplayedTraffic
-
-Drives = Mapping[str, tuple[Assignment, Mapping[World, Drive]]]
-"""Every way that was driven, by its name in the log, and the drives by world."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -49,8 +40,8 @@ class DecidedCall:
 class Replay:
     """The traffic that calls are replayed in, and who decides about them.
 
-    ``units`` are the free ambulances of each depot: two, where not told. ``region`` has a
-    depot's number per node. Every ambulance drives in each of the ``worlds``.
+    ``units`` are the free ambulances of each depot: two, where not given. ``region`` has a
+    depot's number per node. Every ambulance drives in the same ``world``.
     """
 
     traffic: ReplayedTraffic | PresentTraffic
@@ -59,21 +50,18 @@ class Replay:
     units: Sequence[int] | None = None
     region: IntArray | None = None
     seed: int = 0
-    worlds: Sequence[World] = tuple(World)
+    world: World = World.EXPERIENCED
 
     def __post_init__(self) -> None:
         units = (2,) * len(self.depots) if self.units is None else tuple(self.units)
-        try:
-            worlds = [World(world) for world in self.worlds]
-        except ValueError:
-            known = " and ".join(World)
-            raise InputError(f"worlds {list(self.worlds)}: choose of {known}") from None
-        for name, values in (("depots", self.depots), ("policies", self.policies),
-                             ("units", units), ("worlds", worlds)):  # fmt: skip
-            object.__setattr__(self, name, tuple(values))
+        if self.world not in tuple(World):
+            raise InputError(f"world {self.world!r}: choose {' or '.join(World)}")
+        for name, values in (("depots", tuple(self.depots)), ("policies", tuple(self.policies)),
+                             ("units", units), ("world", World(self.world))):  # fmt: skip
+            object.__setattr__(self, name, values)
         nodes = self.traffic.network.num_nodes
-        if not self.depots or not self.policies or not self.worlds:
-            raise InputError("a replay needs at least one depot, one policy and one world")
+        if not self.depots or not self.policies:
+            raise InputError("a replay needs at least one depot and one policy")
         for what, names in (
             ("depot", [depot.name for depot in self.depots]),
             ("policy", [policy.name for policy in self.policies]),
@@ -96,14 +84,10 @@ class Replay:
                     f"region: every node needs one of {len(self.depots)} numbers from 0"
                 )
             object.__setattr__(self, "region", region)
-        if whole_number(self.seed, "seed") < 0:
-            raise InputError(f"seed {self.seed}: zero or more is needed")
+        Range(whole=True).check(self.seed, "seed")
 
-    def lines(self, incidents: Sequence[Incident]) -> bytes:
-        """One line each, or why there is none."""
-        return b"".join(self._line(incident).encode() + b"\n" for incident in incidents)
-
-    def _line(self, incident: Incident) -> str:
+    def line(self, incident: Incident) -> str:
+        """The incident's line of the log, or the line with the reason why there is none."""
         try:
             return line_text(self.entry(incident))
         except PluginError:
@@ -112,14 +96,10 @@ class Replay:
             return dropped_text(incident.name, str(error))
 
     def entry(self, incident: Incident) -> dict[str, Any]:
-        """The incident's entry in the log.
-
-        Equal assignments are driven once.
-        """
-        traffic, network, call = self.traffic, self.traffic.network, self.decided(incident)
-        node, at = incident.node, incident.at
+        """The incident's entry in the log; equal assignments are driven once."""
+        traffic, call = self.traffic, self.decided(incident)
         return self.logged(call, {
-            key: (way, {w: drive(traffic, network, way, node, at, w) for w in self.worlds})
+            key: drive(traffic, traffic.network, way, incident.node, incident.at, self.world)
             for key, way in call.ways.items()
         })  # fmt: skip
 
@@ -127,7 +107,7 @@ class Replay:
         """What every policy decides, by the same quotes, of units on the road too.
 
         Policies see the situation at the call and nothing later; each has a
-        generator of its own, seeded by ``seed``, the incident's name and its own,
+        generator that is seeded by ``seed``, the incident's name and its own name,
         so that adding a policy or an incident changes no other draw.
         """
         traffic, network, at = self.traffic, self.traffic.network, incident.at
@@ -135,7 +115,7 @@ class Replay:
         road = incident.on_road
         ready = Readiness([*self.depots, *road], [*(self.units or ()), *[1] * len(road)], region)
         situation = observe(traffic, network, incident, traffic.context(at), ready)
-        told = {f"s{i}": Assignment(i, situation.quote(i).path) for i in situation.available}
+        ways = {f"s{i}": Assignment(i, situation.quote(i).path) for i in situation.available}
         decisions = [
             decided(policy, situation, generator(self.seed, incident.name, policy.name))
             for policy in self.policies
@@ -143,58 +123,28 @@ class Replay:
         for decision in decisions:
             for assignment in (decision.primary, decision.second):
                 if assignment is not None:
-                    told.setdefault(drive_key(assignment), assignment)
-        return DecidedCall(situation, decisions, told)
+                    ways.setdefault(drive_key(assignment), assignment)
+        return DecidedCall(situation, decisions, ways)
 
-    def logged(self, call: DecidedCall, drives: Drives) -> dict[str, Any]:
+    def logged(self, call: DecidedCall, drives: Mapping[str, Drive]) -> dict[str, Any]:
         """The entry of a call whose ways were driven.
 
         The hindsight optimum is the better of the label setting and of the drives
         here: where streets are not FIFO, no drive of the entry beats it. In live traffic, and in
-        instantaneous traffic of a router that tells no edge times, it is the best drive here.
+        instantaneous traffic of a router that gives no edge times, it is the best drive here.
         """
         situation, traffic = call.situation, self.traffic
-        hindsight = {
-            w: _best(traffic, situation, w, [(way, driven[w]) for way, driven in drives.values()])
-            for w in self.worlds
-        }
-        day = traffic.calendar.local(situation.incident.at).date().isoformat()
-        return incident_entry(situation, day, call.decisions, drives, hindsight)
-
-
-def resimulate(
-    entry: Mapping[str, Any], traffic: ReplayedTraffic, policies: Sequence[Policy], seed: int
-) -> dict[str, Any]:
-    """The entry again, from its incident, stations, territory and worlds alone.
-
-    A unit on the road is a station like any other.
-    """
-    said, stations, region = entry["incident"], entry["stations"], entry["region"]
-    replay = Replay(
-        traffic,
-        [logged_depot(station) for station in stations],
-        policies,
-        [station["units"] for station in stations],
-        None if region is None else np.full(traffic.network.num_nodes, region, np.int32),
-        seed,
-        [World(name) for name in entry["hindsight"]],
-    )
-    return replay.entry(Incident(said["name"], said["node"], datetime.fromisoformat(said["at"])))
-
-
-def _best(
-    traffic: ReplayedTraffic | PresentTraffic,
-    situation: Situation,
-    world: World,
-    drives: Sequence[tuple[Assignment, Drive]],
-) -> tuple[int, Drive]:
-    """Station and drive of the earliest arrival that is known."""
-    incident, network = situation.incident, situation.network
-    nodes = [situation.stations[i].depot.node for i in situation.available]
-    found = [(assignment.station, driven) for assignment, driven in drives]
-    known = world is World.EXPERIENCED or isinstance(traffic, TellsEdgeTimes)
-    if known and isinstance(traffic, ReplayedTraffic):
-        optimum = hindsight_optimum(traffic, network, nodes, incident.node, incident.at, world)
-        start = int(network.tail[optimum.edges[0]]) if optimum.edges.size else incident.node
-        found.insert(0, (situation.available[nodes.index(start)], optimum))
-    return min(found, key=lambda one: one[1].total_s)
+        incident, network = situation.incident, situation.network
+        best = [(call.ways[key].station, driven) for key, driven in drives.items()]
+        known = self.world is World.EXPERIENCED or isinstance(traffic, TellsEdgeTimes)
+        if known and isinstance(traffic, ReplayedTraffic):
+            nodes = [situation.stations[i].depot.node for i in situation.available]
+            optimum = hindsight_optimum(
+                traffic, network, nodes, incident.node, incident.at, self.world
+            )
+            start = int(network.tail[optimum.edges[0]]) if optimum.edges.size else incident.node
+            best.insert(0, (situation.available[nodes.index(start)], optimum))
+        hindsight = min(best, key=lambda one: one[1].total_s)
+        day = traffic.calendar.local(incident.at).date().isoformat()
+        pairs = {key: (call.ways[key], driven) for key, driven in drives.items()}
+        return incident_entry(situation, day, call.decisions, pairs, hindsight, self.world)

@@ -93,7 +93,7 @@ def test_another_network_has_no_maps(
 
 
 def test_bad_input(runs: Path, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="run.json is missing"):
+    with pytest.raises(InputError, match="manifest.json is missing"):
         report(run=tmp_path, output=tmp_path / "out")
     with pytest.raises(InputError, match="--within goes with --coverage"):
         report(run=runs / "test", output=tmp_path / "out", within=300.0)

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from ideal_dispatch.replay.log import line_text
-from ideal_dispatch.replay.run_folder import KIND
+from ideal_dispatch.replay.run import KIND
+from ideal_dispatch.replay.study import KIND as EXPERIMENT
 
 Driven = tuple[Sequence[int], Sequence[float]]
 """Edges, and the seconds of each."""
@@ -45,7 +46,8 @@ def entry(
 ) -> dict[str, Any]:
     """A line; a drive given as seconds alone takes one edge, numbered by its place.
 
-    Experienced drives take ten seconds longer than instantaneous ones.
+    It has drives of both worlds, of which a run reads its own; experienced ones take ten seconds
+    longer than instantaneous ones.
     """
     told: dict[str, Any] = {}
     for number, (key, given) in enumerate(drives.items()):
@@ -77,13 +79,14 @@ def write_run(folder: Path, entries: Sequence[Mapping[str, Any]], **manifest: An
     whole = {
         "format": KIND.format,
         "network": "none",
+        "world": "experienced",
         "policies": {name: {"type": "Other"} for name in names},
         "roles": {name: ROLES.get(name, "control") for name in names},
         "replayed": len(entries),
         "dropped": [],
         **manifest,
     }
-    (folder / "run.json").write_text(json.dumps(whole))
+    (folder / "manifest.json").write_text(json.dumps(whole))
     (folder / "incidents.jsonl").write_text("".join(line_text(one) + "\n" for one in entries))
     return folder
 
@@ -128,3 +131,9 @@ def town_run(
             )
         )
     return write_run(folder, entries, **manifest)
+
+
+def write_experiment(folder: Path, **experiment: Any) -> None:
+    """The manifest of the experiment that the runs in a folder are part of."""
+    whole = {"format": EXPERIMENT.format, "experiment": experiment}
+    (folder / "manifest.json").write_text(json.dumps(whole))

@@ -1,6 +1,5 @@
 """Which rows a policy gets, and the operating points of its curve."""
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +13,14 @@ from ideal_dispatch.evaluation.result_tables import (
     coverage_table,
 )
 from ideal_dispatch.evaluation.strategies import at_threshold, dual, single, thresholds
-from tests.unit.evaluation.logs import ROLES, decided, entry, town_run, write_run
+from tests.unit.evaluation.logs import (
+    ROLES,
+    decided,
+    entry,
+    town_run,
+    write_experiment,
+    write_run,
+)
 
 
 def test_points_of_a_curve_by_recomputation(tmp_path: Path) -> None:
@@ -53,9 +59,9 @@ def test_rows_of_each_policy(tmp_path: Path) -> None:
 
 
 def test_a_threshold_that_is_given_is_shown_as_set(tmp_path: Path) -> None:
-    run = town_run(tmp_path / "experienced" / "test")
+    run = town_run(tmp_path / "test")
     tables = {"interval": {"threshold": 5}, "random": {"threshold": 0.5}, "ideal": {}}
-    (tmp_path / "experiment.json").write_text(json.dumps({"name": "x", "policies": tables}))
+    write_experiment(tmp_path, name="x", policies=tables)
     judged = Judged(Outcomes.load(run))
     labels = {row.label for row in judged.rows(judged.outcomes.policies)}
     assert {"interval, as set", "ideal, as set", "random, as set"} <= labels
@@ -102,7 +108,7 @@ def _eight_calls(folder: Path, scores: list[float]) -> Outcomes:
             "ideal": decided("s0", "s1", score),
         }
         lines.append(entry(str(call), drives, decisions))
-    return Outcomes.load(write_run(folder, lines), "instantaneous")
+    return Outcomes.load(write_run(folder, lines, world="instantaneous"))
 
 
 def test_the_least_volume_that_beats_the_strongest_baseline(tmp_path: Path) -> None:
@@ -121,7 +127,7 @@ def test_the_least_volume_that_beats_the_strongest_baseline(tmp_path: Path) -> N
 
 def test_a_calibration_of_the_other_world_covers_nothing(tmp_path: Path) -> None:
     run = _eight_calls(tmp_path / "run", [9.0, 8.0, 0.0, 0.0, 7.0, 6.0, 5.0, 4.0])
-    judged = Judged(run, Outcomes.load(town_run(tmp_path / "other"), "experienced"))
+    judged = Judged(run, Outcomes.load(town_run(tmp_path / "other")))
     with pytest.raises(InputError, match="experienced traffic"):
         judged.covering("ideal", Goal(0.9))
 

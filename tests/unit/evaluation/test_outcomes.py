@@ -1,6 +1,5 @@
 """Logs become arrays: every number as worked out by hand, every odd line refused."""
 
-import json
 import subprocess
 import sys
 from pathlib import Path
@@ -12,7 +11,7 @@ import pytest
 from ideal_dispatch.errors import FileFormatError, InputError
 from ideal_dispatch.evaluation.outcomes import Outcomes, first_of, players
 from ideal_dispatch.replay.radii import radii_file
-from tests.unit.evaluation.logs import decided, entry, town_run, write_run
+from tests.unit.evaluation.logs import decided, entry, town_run, write_experiment, write_run
 
 
 @pytest.fixture
@@ -45,7 +44,7 @@ def lines() -> list[dict[str, Any]]:
 
 
 def test_arrays_by_hand(tmp_path: Path, lines: list[dict[str, Any]]) -> None:
-    run = Outcomes.load(write_run(tmp_path / "run", lines), "instantaneous")
+    run = Outcomes.load(write_run(tmp_path / "run", lines, world="instantaneous"))
     assert (run.name, run.title) == (f"{tmp_path.name}/run", "")
     assert run.incidents == ("one", "two")
     assert run.days == ("2023-05-08", "2023-05-09")
@@ -64,41 +63,38 @@ def test_arrays_by_hand(tmp_path: Path, lines: list[dict[str, Any]]) -> None:
 
 
 def test_three_benchmarks(tmp_path: Path, lines: list[dict[str, Any]]) -> None:
-    run = Outcomes.load(write_run(tmp_path / "run", lines), "instantaneous")
+    run = Outcomes.load(write_run(tmp_path / "run", lines, world="instantaneous"))
     assert run.best_s["paper"].tolist() == [120.0, 180.0]  # not the control's 170
     assert run.best_s["common"].tolist() == [120.0, 170.0]
     assert run.best_s["hindsight"].tolist() == [110.0, 165.0]
 
 
-def test_one_world_is_read(tmp_path: Path, lines: list[dict[str, Any]]) -> None:
-    """Of a log of two, the one that the experiment names, or the experienced one."""
-    folder = write_run(tmp_path / "run" / "experienced" / "test", lines)
+def test_the_world_of_the_manifest_is_read(tmp_path: Path, lines: list[dict[str, Any]]) -> None:
+    folder = write_run(tmp_path / "run" / "test", lines)
     run = Outcomes.load(folder)
-    assert run.world == "experienced"
+    assert (run.world, run.title, run.nearest_region) == ("experienced", "", False)
     assert run.policy("paper-ideal").second_s[1] == 190.0
-    experiment = tmp_path / "run" / "experiment.json"
     tables = {"control": {"threshold": 5}, "router": {}}
-    said = {"name": "A town", "worlds": ["instantaneous"], "policies": tables}
-    experiment.write_text(json.dumps(said | {"city": {"network": "own.network"}}))
+    city = {"network": "own.network"}
+    write_experiment(tmp_path / "run", name="A town", policies=tables, city=city)
+    write_run(folder, lines, world="instantaneous")
     named = Outcomes.load(folder)
     assert (named.world, named.title) == ("instantaneous", "A town, test days")
     assert named.thresholds_given == {"control"}
     assert named.nearest_region
-    experiment.write_text("{}")
-    with pytest.raises(FileFormatError, match=r"experiment.json: not the experiment of a replay"):
+    (tmp_path / "run" / "manifest.json").write_text("{}")
+    with pytest.raises(FileFormatError, match="manifest.json"):
         Outcomes.load(folder)
     one = entry("one", {"s0": 100.0}, {"router": decided("s0")}, worlds=("instantaneous",))
-    alone = write_run(tmp_path / "alone", [one])
+    alone = write_run(tmp_path / "alone", [one], world="instantaneous")
     assert set(Outcomes.load(alone).best_s) == {"paper", "common"}
-    with pytest.raises(FileFormatError, match="no drive in experienced traffic"):
-        Outcomes.load(alone, "experienced")
 
 
 def test_a_frame_has_a_row_per_incident_and_policy(
     tmp_path: Path, lines: list[dict[str, Any]]
 ) -> None:
     pytest.importorskip("pandas", reason="the records extra is not installed")
-    made = Outcomes.load(write_run(tmp_path / "run", lines), "instantaneous").to_frame()
+    made = Outcomes.load(write_run(tmp_path / "run", lines, world="instantaneous")).to_frame()
     assert len(made) == 2 * 3
     two = made.query("incident == 'two'").set_index("policy")
     assert two["sent"].to_dict() == {"router": False, "paper-ideal": True, "control": True}
@@ -120,7 +116,8 @@ def test_equal_drives_have_equal_totals(tmp_path: Path) -> None:
     seconds = [0.1, 0.2, 0.3, 1e3]
     drives: dict[str, Any] = {"s0": ([1, 2, 3, 4], seconds), "s1": ([4, 3, 2, 1], seconds[::-1])}
     line = entry("one", drives, {"router": decided("s0", "s1")}, worlds=("instantaneous",))
-    found = Outcomes.load(write_run(tmp_path / "run", [line])).policy("router")
+    run = write_run(tmp_path / "run", [line], world="instantaneous")
+    found = Outcomes.load(run).policy("router")
     assert found.primary_s[0] == found.second_s[0] == 1000.6
     assert found.overlap.tolist() == [1.0]
 
@@ -146,7 +143,7 @@ def test_a_run_is_read_without_torch(tmp_path: Path, lines: list[dict[str, Any]]
 
 
 def test_folders_that_hold_no_run(tmp_path: Path, lines: list[dict[str, Any]]) -> None:
-    with pytest.raises(InputError, match=r"run.json"):
+    with pytest.raises(InputError, match="manifest.json"):
         Outcomes.load(tmp_path)
     folder = write_run(tmp_path / "run", lines)
     (folder / "incidents.jsonl").unlink()
@@ -179,20 +176,19 @@ def test_odd_lines_are_named(tmp_path: Path, lines: list[dict[str, Any]]) -> Non
         Outcomes.load(folder)
 
 
-def test_radii_are_those_of_the_world(tmp_path: Path) -> None:
+def test_radii_are_read_by_policy(tmp_path: Path) -> None:
     run = town_run(tmp_path / "run", days=1, per_day=2)
     rows = [
-        f"call-00{call},{name},{world},0.1,{0.1 * call * scale:g}"
+        f"call-00{call},{name},0.1,{0.2 * call:g}"
         for name in ("ideal", "random")
-        for world, scale in (("instantaneous", 1), ("experienced", 2))
         for call in (1, 0)
         if (name, call) != ("random", 0)  # a policy without a set for every call is left out
     ]
-    header = "incident,policy,world,predicted,target"
+    header = "incident,policy,predicted,target"
     radii_file(run).write_text("\n".join([header, *rows]))
     radii = Outcomes.load(run).radii
     assert list(radii) == ["ideal"]
     assert radii["ideal"].target.tolist() == [0.0, 0.2]
-    radii_file(run).write_text("\n".join([header, *rows, "call-000,ideal,experienced,wide,0.1"]))
-    with pytest.raises(FileFormatError, match=r"run-radii.csv, line 8"):
+    radii_file(run).write_text("\n".join([header, *rows, "call-000,ideal,wide,0.1"]))
+    with pytest.raises(FileFormatError, match=r"run-radii.csv, line 5"):
         Outcomes.load(run)

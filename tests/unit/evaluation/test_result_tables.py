@@ -129,7 +129,7 @@ def test_where_the_second_drives(tmp_path: Path) -> None:
         entry("two", {"s0": same, "s1": ([3, 2], [25.0, 25.0])},
               {"ideal": decided("s0", "s1", 1.0), "control": decided("s0", None, 0.0)}),
     ]  # fmt: skip
-    run = Outcomes.load(write_run(tmp_path / "run", lines), "instantaneous")
+    run = Outcomes.load(write_run(tmp_path / "run", lines, world="instantaneous"))
     table = second_table(Judged(run))
     assert table.rows[0][:6] == ("ideal", 1.0, 0.5, 0.5, 0.75, 0.0)
     assert table.rows[1][:7] == ("control", 0.5, 0.0, 0.0, 0.5, 1.0, 20.0)
@@ -149,11 +149,11 @@ def test_coverage_and_quantiles_of_radii(tmp_path: Path) -> None:
     lines = [entry(str(i), {"s0": 90.0, "s1": 80.0}, decisions) for i in range(4)]
     run = write_run(tmp_path / "run", lines)
     rows = [
-        f"{call},{name},experienced,{radius},{target}"
+        f"{call},{name},{radius},{target}"
         for call, target in enumerate((0.0, 0.1, 0.2, 0.3))
         for name, radius in predicted.items()
     ]
-    radii_file(run).write_text("\n".join(["incident,policy,world,predicted,target", *rows]))
+    radii_file(run).write_text("\n".join(["incident,policy,predicted,target", *rows]))
     table = radius_table(Judged(Outcomes.load(run)))
     assert table is not None
     (paper, ours) = table.rows

@@ -1,7 +1,5 @@
 """A hand-made town, tiny policies and small replays that the replay tests share."""
 
-import os
-import signal
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path as FilePath
@@ -107,44 +105,21 @@ class Chancy:
         return Decision(self.name, primary, second, rng.random(), 0.5, "by chance")
 
 
-@dataclass(frozen=True)
-class Deadly:
-    """Ends its own process the first time, as the system does when memory runs out."""
-
-    marker: str
-    name: str = "chancy"
-
-    def decide(self, situation: Situation, rng: np.random.Generator) -> Decision:
-        if not FilePath(self.marker).exists():
-            FilePath(self.marker).touch()
-            os.kill(os.getpid(), signal.SIGKILL)
-        return Chancy().decide(situation, rng)
-
-    def describe(self) -> dict[str, str]:
-        return {"kind": "chancy"}
-
-
 def depots(network: RoadNetwork) -> list[Depot]:
     return [Depot("Low", 0), Depot("High", network.num_nodes - 1)]
 
 
 def small_replay(
     network: RoadNetwork, folder: FilePath, per_day: int = 24, workers: int = 1,
-    cluster: str | None = None, policies: tuple[Chancy | Deadly, ...] = (Chancy(),),
     report: Report | None = None,
 ) -> FilePath:  # fmt: skip
-    """Three days, three chunks of incidents, one or more policies."""
+    """Three days, three chunks of incidents."""
     made = recording(network)
     calls = sample_incidents(made, np.ones(network.num_nodes), per_day, seed=5)
     region = np.arange(network.num_nodes, dtype=np.int32) % 2
-    replay = Replay(ReplayedTraffic(made), depots(network), policies, region=region, seed=3)
-    return run_replay(replay, calls, folder, workers=workers, cluster=cluster, report=report)
+    replay = Replay(ReplayedTraffic(made), depots(network), [Chancy()], region=region, seed=3)
+    return run_replay(replay, calls, folder, workers=workers, report=report)
 
 
 def call(at: datetime = CALL) -> Incident:
     return Incident("one", 65, at)
-
-
-def contents(folder: FilePath) -> dict[str, bytes]:
-    return {str(file.relative_to(folder)): file.read_bytes()
-            for file in sorted(folder.rglob("*")) if file.is_file()}  # fmt: skip

@@ -53,7 +53,7 @@ def test_the_adaptive_procedure_step_by_step() -> None:
     assert source.asked == [(0, 3, 0.0), (1, 3, 40.0), (2, 3, 45.0)]
 
 
-def test_world_b_takes_what_happens_and_meets_another_router() -> None:
+def test_experienced_traffic_takes_what_happens_and_meets_another_router() -> None:
     town = diamond()
     source = ScriptedWorld(town, SCRIPT, truth=[25.0, 70.0, 60.0, 50.0, 5.0, 1.0])
     driven = drive(source, town, _told(town, [0, 1]), 3, START, World.EXPERIENCED)
@@ -201,7 +201,7 @@ def test_a_router_that_leads_round_and_round() -> None:
             edges = [0, 2] if origin == 0 else [1, 0, 2]
             return RouteQuote(town.path(edges), 9.0, 3.0, np.nan, np.nan, at, 0.0)
 
-    with pytest.raises(DriveError, match="it circles; the router changes its mind for ever"):
+    with pytest.raises(DriveError, match="it circles"):
         drive(Undecided(town, {}), town, _told(town, [0, 2]), 2, START, World.INSTANTANEOUS)
 
 
@@ -221,7 +221,7 @@ def test_a_prefix_into_a_dead_end() -> None:
             0,
             3,
             World.INSTANTANEOUS,
-            "told to the ambulance ends at node 1, the call is at node 3",
+            "ends at node 1",
         ),
         ([0, 1], -1, 3, World.INSTANTANEOUS, "follow -1: zero or more edges can be prescribed"),
         (

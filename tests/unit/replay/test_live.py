@@ -21,14 +21,14 @@ from ideal_dispatch.errors import InputError
 from ideal_dispatch.evaluation.judged import Judged
 from ideal_dispatch.evaluation.outcomes import Outcomes
 from ideal_dispatch.evaluation.replay_report import caveats
+from ideal_dispatch.experiment.engine import read_manifest
 from ideal_dispatch.network import Depot
 from ideal_dispatch.outside_service import RequestBudget
 from ideal_dispatch.replay import Replay, run_live, run_replay
 from ideal_dispatch.replay.experiment import Experiment
 from ideal_dispatch.replay.live import LiveClock, LiveSummary
-from ideal_dispatch.replay.log import read_log
-from ideal_dispatch.replay.run import LOG
-from ideal_dispatch.replay.run_folder import read_manifest
+from ideal_dispatch.replay.log import LOG, read_log
+from ideal_dispatch.replay.run import KIND
 from ideal_dispatch.replay.study import run_experiment
 from ideal_dispatch.traffic.present_traffic import PresentTraffic
 from ideal_dispatch.traffic.source import RouteQuote
@@ -75,9 +75,6 @@ class FastClock(LiveClock):
 
     def now(self) -> datetime:
         return self.time
-
-    def sleep(self, seconds: float) -> None:
-        raise AssertionError("nobody sleeps here")
 
     def wait(self, answers: Collection[Future[Any]], until: datetime | None) -> None:
         if answers:
@@ -173,7 +170,7 @@ def test_the_same_answers_give_the_same_log_and_a_report_reads_it(
     assert outcomes.title == "live town, live days"
     assert outcomes.world == "instantaneous"
     assert set(outcomes.best_s) == {"paper", "common", "hindsight"}
-    assert read_manifest(found.folder)["live"]["engine"] == "Valhalla"
+    assert read_manifest(found.folder, KIND)["live"]["engine"] == "Valhalla"
     assert not (found.folder / "chunks").exists()
     capsys.readouterr()
 
@@ -213,7 +210,7 @@ def test_a_call_that_the_router_fails_is_left_out_with_its_reason(
     assert found.undriven == 0
     assert "ends at node" in found.dropped[0]["reason"]
     assert "Valhalla finds no way" in found.dropped[0]["reason"]
-    assert read_manifest(found.folder)["dropped"] == list(found.dropped)
+    assert read_manifest(found.folder, KIND)["dropped"] == list(found.dropped)
 
 
 def test_overload_is_retried_and_counted(grid: RoadNetwork, place: Path) -> None:
@@ -261,7 +258,7 @@ def test_the_budget_is_never_exceeded_and_the_rest_is_driven_later(
         assert len(outcomes) == part.driven
         told = f"The run is not finished: of 6 calls, {part.driven} are in it."
         assert told in caveats(Judged(outcomes))
-        assert read_manifest(part.folder)["replayed"] is None
+        assert read_manifest(part.folder, KIND)["replayed"] is None
         again = run_live(made, place / "run", most, clock=clock)
         assert (again.requests, len(server.asked)) == (most, most)
         rest = run_live(made, place / "run", 9000, clock=clock)
@@ -353,7 +350,9 @@ def test_policies_decide_by_a_model_that_is_given(grid: RoadNetwork, place: Path
     decided = lines(found)[0]["decisions"]
     assert decided["interval"]["details"]["spread_s"] > 0
     assert "gap_status" in decided["paper"]["details"]
-    assert read_manifest(found.folder)["policies"]["interval"]["responses"]["rows"] == TIMES.rows
+    assert (
+        read_manifest(found.folder, KIND)["policies"]["interval"]["responses"]["rows"] == TIMES.rows
+    )
 
 
 def test_recorded_places_are_called_now(grid: RoadNetwork, place: Path) -> None:
@@ -362,7 +361,7 @@ def test_recorded_places_are_called_now(grid: RoadNetwork, place: Path) -> None:
     )
     with serve(town(grid).answer) as server:
         made = experiment(place, valhalla(server.url), ("[calls]", '[calls]\nfile = "calls.csv"'))
-        with pytest.warns(UserWarning, match="1 of 3 calls left out: 1 off the network"):
+        with pytest.warns(UserWarning, match="1 rows left out, 2 calls remain: 1 off the network"):
             found = run_live(made, place / "run", 9000, clock=FastClock())
     assert found.dropped == []
     said = [(one["incident"]["name"], one["incident"]["node"]) for one in lines(found)]
@@ -380,7 +379,7 @@ def test_recorded_places_are_called_now(grid: RoadNetwork, place: Path) -> None:
         (('kind = "valhalla"', ""), "traffic is missing: a network of your own needs it"),
         (("every_s = 60", "every_s = 0"), "every_s 0.0: more than 0 is needed"),
         (("[policies.router-dual]", '[transfer]\nrun = "x"\n[policies.x]\nkind = "ideal"\n'
-          "[policies.router-dual]"), "transfer: .*instantaneous has no response_times.json"),
+          "[policies.router-dual]"), "transfer: .*x has no response_times.json"),
     ],
 )  # fmt: skip
 def test_what_is_missing_is_said_before_the_first_request(

@@ -1,11 +1,7 @@
 import json
 import math
-import os
 import shutil
-import signal
-import subprocess
-import sys
-import time
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -18,30 +14,21 @@ import pytest
 from ideal_dispatch import RoadNetwork
 from ideal_dispatch.dispatch import Decision, Incident, Situation
 from ideal_dispatch.errors import (
-    IdealError,
     InputError,
     PluginError,
     PolicyError,
     UnreachableError,
 )
-from ideal_dispatch.evaluation.outcomes import Outcomes
-from ideal_dispatch.experiment.engine import locked
+from ideal_dispatch.experiment.engine import read_manifest
 from ideal_dispatch.network import Depot
-from ideal_dispatch.replay import Replay, World, read_log, resimulate, run_replay
-from ideal_dispatch.replay.log import line_text
-from ideal_dispatch.replay.run import INCIDENTS_PER_CHUNK, LOG
+from ideal_dispatch.replay import Replay, World, read_log, run_replay
+from ideal_dispatch.replay.log import LOG
+from ideal_dispatch.replay.run import INCIDENTS_PER_CHUNK, KIND
 from ideal_dispatch.traffic.recorded_router import RecordedRouter
 from ideal_dispatch.traffic.replayed_traffic import ReplayedTraffic
 from ideal_dispatch.traffic.source import RouteQuote
-from tests.conftest import ROOT
-from tests.unit.replay.small import (
-    CALL,
-    Chancy,
-    Deadly,
-    contents,
-    depots,
-    small_replay,
-)
+from tests.unit.experiment.test_engine import contents
+from tests.unit.replay.small import CALL, Chancy, depots, small_replay
 from tests.unit.traffic.small import START, recording
 
 
@@ -51,15 +38,9 @@ def whole(grid: RoadNetwork, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return small_replay(grid, tmp_path_factory.mktemp("whole") / "run")
 
 
-def test_two_processes_never_share_a_folder(grid: RoadNetwork, tmp_path: Path) -> None:
-    with locked(tmp_path / "run"), pytest.raises(InputError, match="another process is at work"):
-        small_replay(grid, tmp_path / "run", per_day=1)
-    assert list(contents(tmp_path / "run")) == []
-
-
 def test_a_run_is_a_manifest_and_a_log(grid: RoadNetwork, whole: Path) -> None:
-    assert list(contents(whole)) == ["incidents.jsonl", "run.json"]
-    manifest = json.loads((whole / "run.json").read_bytes())
+    assert list(contents(whole)) == ["incidents.jsonl", "manifest.json"]
+    manifest = json.loads((whole / "manifest.json").read_bytes())
     made = recording(grid)
     assert manifest["network"] == grid.checksum
     assert manifest["recording"] == made.checksum
@@ -71,86 +52,38 @@ def test_a_run_is_a_manifest_and_a_log(grid: RoadNetwork, whole: Path) -> None:
     entries = list(read_log(whole / "incidents.jsonl"))
     assert len({entry["incident"]["name"] for entry in entries}) == 72
     assert all(entry["region"] == entry["incident"]["node"] % 2 for entry in entries)
-    world = ReplayedTraffic(made)
-    for entry in entries[::20]:
-        assert line_text(resimulate(entry, world, [Chancy()], seed=3)) == line_text(entry)
 
 
 def test_two_workers_write_the_same_bytes(grid: RoadNetwork, whole: Path, tmp_path: Path) -> None:
     assert contents(small_replay(grid, tmp_path / "two", workers=2)) == contents(whole)
 
 
-def test_dask_writes_the_same_bytes(grid: RoadNetwork, whole: Path, tmp_path: Path) -> None:
-    distributed = pytest.importorskip(
-        "distributed", reason="the cluster extra is not installed: pip install dask distributed"
-    )
-    with distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, processes=False, protocol="tcp", host="127.0.0.1",
-        dashboard_address=None,
-    ) as here:  # fmt: skip
-        run = small_replay(grid, tmp_path / "dask", cluster=here.scheduler_address)
-    assert contents(run) == contents(whole)
-
-
-def test_a_cluster_that_does_not_answer(
-    grid: RoadNetwork, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    pytest.importorskip("distributed", reason="the cluster extra is not installed")
-    monkeypatch.setattr("ideal_dispatch.cluster._CONNECT_S", 0.5)
-    with pytest.raises(InputError, match=r"cluster tcp://127.0.0.1:9: no dask scheduler answers"):
-        small_replay(grid, tmp_path / "run", cluster="tcp://127.0.0.1:9")
-
-
 # --- interruptions --------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("workers", [1, 2])
-def test_a_killed_run_goes_on_to_the_same_bytes(
-    grid: RoadNetwork, whole: Path, tmp_path: Path, workers: int
+def test_an_interrupted_run_goes_on_to_the_same_bytes(
+    grid: RoadNetwork, whole: Path, tmp_path: Path
 ) -> None:
-    network, folder = tmp_path / "grid.network", tmp_path / "run"
-    grid.save(network)
-    script = (  # it waits after the first chunk to be killed
-        "import signal; from pathlib import Path; from ideal_dispatch import RoadNetwork;"
-        "from tests.unit.replay.small import small_replay;"
-        f"small_replay(RoadNetwork.load({str(network)!r}), Path({str(folder)!r}),"
-        f" workers={workers}, report=lambda done, whole: signal.pause())"
-    )
-    run = subprocess.Popen([sys.executable, "-c", script], cwd=ROOT, start_new_session=True)
-    try:
-        while not list(folder.glob("chunks/*.jsonl")):
-            assert run.poll() is None, "it ended by itself"
-            time.sleep(0.01)
-    finally:
-        os.killpg(run.pid, signal.SIGKILL)
-        run.wait()
-    assert not (folder / "incidents.jsonl").exists()
-    assert contents(small_replay(grid, folder, workers=workers)) == contents(whole)
+    def interrupt(done: int, of: int) -> None:
+        raise KeyboardInterrupt
 
-
-def test_a_killed_worker_is_said_and_the_run_goes_on(grid: RoadNetwork, tmp_path: Path) -> None:
-    deadly = (Deadly(str(tmp_path / "marker")),)
-    with pytest.raises(IdealError, match="a worker process was ended from outside"):
-        small_replay(grid, tmp_path / "run", workers=2, policies=deadly)
-    assert not (tmp_path / "run" / "incidents.jsonl").exists()
-    resumed = small_replay(grid, tmp_path / "run", workers=2, policies=deadly)
-    assert contents(resumed) == contents(small_replay(grid, tmp_path / "whole", policies=deadly))
+    with suppress(KeyboardInterrupt):
+        small_replay(grid, tmp_path / "run", report=interrupt)
+    assert len(list((tmp_path / "run" / "chunks").iterdir())) == 1
+    assert not (tmp_path / "run" / LOG).exists()
+    assert contents(small_replay(grid, tmp_path / "run", workers=2)) == contents(whole)
 
 
 def test_a_run_killed_in_its_last_steps(grid: RoadNetwork, whole: Path, tmp_path: Path) -> None:
     folder = tmp_path / "run"
     shutil.copytree(whole, folder)
-    manifest = json.loads((folder / "run.json").read_bytes())
-    (folder / "run.json").write_text(json.dumps(manifest | {"replayed": None}))
+    manifest = json.loads((folder / "manifest.json").read_bytes())
+    del manifest["replayed"], manifest["dropped"]
+    (folder / "manifest.json").write_text(json.dumps(manifest))
     (folder / "chunks").mkdir()
     (folder / "chunks" / ".0123456789abcdef.part").write_bytes(b"half")
     (folder / ".0123456789abcdef.part").write_bytes(b"half")
     assert contents(small_replay(grid, folder)) == contents(whole)
-
-
-def test_a_folder_with_half_a_manifest(grid: RoadNetwork, whole: Path, tmp_path: Path) -> None:
-    (tmp_path / ".0123456789abcdef.part").write_bytes(b"{")
-    assert contents(small_replay(grid, tmp_path)) == contents(whole)
 
 
 def test_a_finished_run_is_not_repeated(grid: RoadNetwork, whole: Path, tmp_path: Path) -> None:
@@ -210,7 +143,7 @@ def test_trips_that_leave_the_recorded_time_are_counted(grid: RoadNetwork, tmp_p
     late = START + timedelta(minutes=119, seconds=50)
     calls = [Incident("early", 60, START), Incident("late", 60, late), Incident("day 2", 60, CALL)]
     run = _replay(grid, calls, tmp_path / "run")
-    manifest = json.loads((run / "run.json").read_bytes())
+    manifest = json.loads((run / "manifest.json").read_bytes())
     assert manifest["replayed"] == 2
     assert [one["name"] for one in manifest["dropped"]] == ["late"]
     assert "is not in the recording" in manifest["dropped"][0]["reason"]
@@ -229,7 +162,7 @@ def test_a_policy_that_cannot_answer_leaves_the_call_out_for_all(
 
     calls = [Incident("a", 6, CALL), Incident("b", 7, CALL)]
     run = _replay(grid, calls, tmp_path / "run", policies=[Chancy(), Choosy("choosy")])
-    manifest = json.loads((run / "run.json").read_bytes())
+    manifest = json.loads((run / "manifest.json").read_bytes())
     assert manifest["dropped"] == [{"name": "b", "reason": "not to node 7"}]
     for _ in range(2):  # also where the finished run is found again
         with pytest.raises(InputError, match="none of 1 incidents .* the first: not to node 7"):
@@ -267,20 +200,19 @@ def test_a_policy_that_fails_at_one_call_ends_the_run(
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"depots": []}, "at least one depot, one policy"),
-        ({"policies": []}, "at least one depot, one policy"),
+        ({"depots": []}, "at least one depot"),
+        ({"policies": []}, "at least one depot"),
         ({"policies": [Chancy(), Chancy(follow=1)]}, "policy chancy is there twice"),
         ({"depots": [Depot("A", 1), Depot("A", 2)]}, "depot A is there twice"),
         ({"depots": [Depot("A", 120)]}, r"depot A \(node 120\) is not on the network \(0 … 119\)"),
-        ({"units": [1]}, r"units \[1\]: one number of zero or more is needed for each of 2 depots"),
+        ({"units": [1]}, "units"),
         ({"units": [0, 0]}, "and one above zero"),
         ({"units": [-1, 3]}, "one number of zero or more"),
         ({"region": np.zeros(3)}, "region: expected 120 values, got 3"),
         ({"region": np.full(120, 2)}, "region: every node needs one of 2 numbers from 0"),
         ({"seed": -1}, "seed -1: zero or more is needed"),
-        ({"workers": 0}, "workers 0: at least one is needed"),
-        ({"worlds": []}, "at least one depot, one policy and one world"),
-        ({"worlds": ["C"]}, r"worlds \['C'\]: choose of instantaneous and experienced"),
+        ({"workers": 0}, "workers 0"),
+        ({"world": "B"}, "world 'B'"),
         ({"units": []}, r"units \[\]: one number of zero or more is needed for each of 2"),
     ],
 )
@@ -302,7 +234,7 @@ def test_calls_are_checked_before_anything_is_written(grid: RoadNetwork, tmp_pat
 @pytest.mark.parametrize(
     ("options", "differs"),
     [({"seed": 4}, "seed"), ({"policies": [Chancy(follow=1)]}, "policies"),
-     ({"units": [1, 2]}, "depots"), ({"worlds": [World.EXPERIENCED]}, "worlds"),
+     ({"units": [1, 2]}, "depots"), ({"world": World.INSTANTANEOUS}, "world"),
      ({"region": np.zeros(120, np.int32)}, "region")],
 )  # fmt: skip
 def test_the_folder_of_another_run(
@@ -316,37 +248,18 @@ def test_the_folder_of_another_run(
         _replay(grid, [Incident("a", 7, CALL)], tmp_path / "run")
 
 
-def test_folders_that_are_no_run(grid: RoadNetwork, tmp_path: Path) -> None:
-    calls = [Incident("a", 6, CALL)]
-    (tmp_path / "notes").mkdir()
-    (tmp_path / "notes" / "diary.txt").write_text("dear")
-    with pytest.raises(InputError, match="holds other files and no replay; name a new folder"):
-        _replay(grid, calls, tmp_path / "notes")
-    with pytest.raises(InputError, match="is a file; name a folder"):
-        _replay(grid, calls, tmp_path / "notes" / "diary.txt")
-    (tmp_path / "notes" / "run.json").write_text("[]")
-    with pytest.raises(IdealError, match=r"run.json: not a replay's manifest"):
-        _replay(grid, calls, tmp_path / "notes")
-
-
-def test_units_and_worlds_as_people_give_them(grid: RoadNetwork) -> None:
+def test_units_as_people_give_them(grid: RoadNetwork) -> None:
     traffic = ReplayedTraffic(recording(grid))
-    made = Replay(traffic, depots(grid), [Chancy()], np.array([1, 3]), worlds=["B"])  # type: ignore[arg-type,list-item]
-    assert (made.units, made.worlds) == ((1, 3), (World.EXPERIENCED,))
+    made = Replay(traffic, depots(grid), [Chancy()], np.array([1, 3]))  # type: ignore[arg-type]
+    assert (made.units, made.world) == ((1, 3), World.EXPERIENCED)
     assert Replay(traffic, depots(grid), [Chancy()]).units == (2, 2)
 
 
-def test_only_the_named_worlds_are_driven(grid: RoadNetwork, tmp_path: Path) -> None:
+def test_the_log_says_its_world(grid: RoadNetwork, tmp_path: Path) -> None:
     calls = [Incident("a", 6, CALL)]
-    (both,), (one,) = (
-        list(read_log(_replay(grid, calls, tmp_path / str(len(worlds)), worlds=worlds) / LOG))
-        for worlds in (tuple(World), (World.EXPERIENCED,))
-    )
-    assert list(one["hindsight"]) == ["experienced"]
-    for key, driven in one["drives"].items():
-        assert "instantaneous" not in driven
-        assert driven == {k: v for k, v in both["drives"][key].items() if k != "instantaneous"}
-    again = resimulate(one, ReplayedTraffic(recording(grid)), [Chancy()], seed=0)
-    assert line_text(again) == line_text(one)
-    outcomes = Outcomes.load(tmp_path / "1")
-    assert outcomes.world == "experienced"
+    for world in World:
+        run = _replay(grid, calls, tmp_path / world, world=world)
+        (entry,) = read_log(run / LOG)
+        assert list(entry["hindsight"]) == [world]
+        assert all(world in driven for driven in entry["drives"].values())
+        assert read_manifest(run, KIND)["world"] == world

@@ -89,7 +89,8 @@ class Story:
     def ground(self) -> Ground:
         """The city with its training days; those for tests are left alone."""
         recording = harbour_traffic(self.city).only(range(TRAINING_DAYS))
-        return Ground(recording, self.city.depots, self.city.region)
+        city = self.city
+        return Ground(city.network, recording.calendar, city.depots, city.region, recording)
 
     @cached_property
     def can_learn(self) -> bool:
@@ -99,7 +100,7 @@ class Story:
     @cached_property
     def experiment(self) -> Experiment:
         return Experiment(
-            "demo", TRAINING_DAYS, seed=self.seed, worlds=(WORLD,),
+            "demo", TRAINING_DAYS, seed=self.seed, world=WORLD,
             policies=_POLICIES if self.can_learn else _WITH_SHIPPED_MODEL,
             calls=Calls(self.scale.calls_per_day, contested=1.25),
         )  # fmt: skip
@@ -151,7 +152,7 @@ class Story:
             parts = FittedParts(self.city.model, self.city.responses)
         else:
             parts = fit_parts(  # quick: two policies, sooner done than processes are started
-                self.experiment, self.ground, trips, WORLD, LEARNED, self.folder / "learned",
+                self.experiment, self.ground, trips, LEARNED, self.folder / "learned",
                 report=self._report(f"learning from {len(LEARNED)} days"),
             )  # fmt: skip
         outcomes = [
@@ -167,7 +168,7 @@ class Story:
         report = self._report(f"{folder.name} of {len(days)} days")
         calls = self.ground.calls(experiment, days)
         self.ground.replay(experiment, calls, policies, folder, workers=None, report=report)
-        return replace(Outcomes.load(folder, WORLD), title=f"{self.city.name}, the demo")
+        return replace(Outcomes.load(folder), title=f"{self.city.name}, the demo")
 
     def _report(self, step: str) -> Callable[[int, int], None]:
         self.watch(step, 0.0, "")
