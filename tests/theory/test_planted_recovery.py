@@ -8,9 +8,8 @@ from ideal_dispatch.arrays import FloatArray
 from ideal_dispatch.cities import harbour_city
 from ideal_dispatch.forecast import Architecture
 from ideal_dispatch.learning import TrainParams
-from ideal_dispatch.learning.baselines import constant
+from ideal_dispatch.learning.baselines import TripTable, constant
 from ideal_dispatch.learning.encoders import export
-from ideal_dispatch.learning.trip_table import TripTable
 from tests.unit.learning.worlds import contexts, trainer
 
 HELD_OUT = 200

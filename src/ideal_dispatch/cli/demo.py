@@ -150,9 +150,8 @@ def _show_records(facts: dict[str, Any]) -> None:
 
 
 def _show_training(run: "TrainedModel", trips: "Trips") -> None:
-    from ideal_dispatch.learning.baselines import constant
+    from ideal_dispatch.learning.baselines import TripTable, constant
     from ideal_dispatch.learning.scores import scores
-    from ideal_dispatch.learning.trip_table import TripTable
 
     rows, network = run.split.test, run.data.network
     test = trips.select(rows)

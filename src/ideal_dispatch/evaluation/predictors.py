@@ -23,7 +23,7 @@ from ideal_dispatch.records import Trips
 from ideal_dispatch.records.responses import Responses
 
 if TYPE_CHECKING:
-    from ideal_dispatch.learning.trip_table import TripTable
+    from ideal_dispatch.learning.baselines import TripTable
 
 STRAIGHT, ROAD, FREE_FLOW = "straight line", "road distance", "free flow × hour"
 BOOSTING, IDENTITY = "boosting", "station and hour"
@@ -361,7 +361,7 @@ def boosted(known: Arrivals) -> Predict:
 
 def _table(arrivals: Arrivals) -> "TripTable":
     """The trips as regressions see them, with the whole response as their time."""
-    from ideal_dispatch.learning.trip_table import TripTable
+    from ideal_dispatch.learning.baselines import TripTable
 
     network, trips = arrivals.on_roads
     return TripTable.of(network, replace(trips, observed_s=arrivals.took_s))

@@ -4,21 +4,117 @@ All of them predict the ratio of the observed time to the free-flow time. A trip
 within one node drives no road: it teaches nothing and is predicted to take 0 s.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields, replace
 from itertools import product
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from ideal_dispatch.arrays import FloatArray
+from ideal_dispatch.context.encoding import WEEKDAYS
 from ideal_dispatch.errors import InputError, MissingExtraError
 from ideal_dispatch.learning.scores import best_factor, scores
-from ideal_dispatch.learning.trip_table import HOURS_OF_WEEK, TripTable
 from ideal_dispatch.network import RoadNetwork
-from ideal_dispatch.ranges import COUNT, POSITIVE, ZERO_OR_MORE, Range
+from ideal_dispatch.network.geodesy import LocalPlane
+from ideal_dispatch.network.road_class import ROAD_CLASSES
+from ideal_dispatch.ranges import COUNT, ZERO_OR_MORE, Range
 from ideal_dispatch.records import Trips
+
+HOURS_OF_WEEK = 24 * 7
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TripTable:
+    """A row per trip: its free-flow path, its ends and its context.
+
+    ``classes`` is the share of the path's length on each road class, ``ends_m``
+    east and north of origin and destination (NaN without coordinates),
+    ``contexts`` has the named ``columns``.
+    """
+
+    observed_s: FloatArray
+    free_flow_s: FloatArray
+    length_m: FloatArray
+    edges: FloatArray
+    classes: FloatArray
+    ends_m: FloatArray
+    contexts: FloatArray
+    columns: tuple[str, ...]
+
+    @classmethod
+    def of(cls, network: RoadNetwork, trips: Trips) -> "TripTable":
+        """The table of trips on their network."""
+        trips.check(network)
+        times_s = network.free_flow_times_s
+        paths = network.shortest_paths(times_s, trips.origin, trips.destination)
+        row = np.repeat(np.arange(len(paths)), [len(path) for path in paths])
+        edge = np.concatenate([path.edges for path in paths]) if paths else np.empty(0, np.int32)
+        free_flow_s, length_m, edges = (
+            np.asarray(np.bincount(row, values, len(paths)), float)
+            for values in (times_s[edge], network.length_m[edge], np.ones(row.size))
+        )
+        classes = np.zeros((len(paths), len(ROAD_CLASSES)))
+        np.add.at(classes, (row, network.road_class[edge]), network.length_m[edge])
+        plane = LocalPlane(float(network.lat.mean()))
+        places = plane.to_metres(np.column_stack([network.lon, network.lat]))
+        return cls(
+            observed_s=trips.observed_s,
+            free_flow_s=free_flow_s,
+            length_m=length_m,
+            edges=edges,
+            classes=classes / np.maximum(length_m, 1.0)[:, None],
+            ends_m=np.hstack([places[trips.origin], places[trips.destination]]),
+            contexts=trips.contexts,
+            columns=trips.encoding.columns,
+        )
+
+    def __len__(self) -> int:
+        return int(self.observed_s.size)
+
+    def driven(self) -> "TripTable":
+        """The rows whose path takes time."""
+        return self.select(self.free_flow_s > 0)
+
+    def select(self, rows: npt.NDArray[Any]) -> "TripTable":
+        """The rows of a mask, or of numbers."""
+        names = (field.name for field in fields(self) if field.name != "columns")
+        return replace(self, **{name: getattr(self, name)[rows] for name in names})
+
+    @property
+    def ratio(self) -> FloatArray:
+        return self.observed_s / self.free_flow_s
+
+    @property
+    def hour(self) -> FloatArray:
+        return self.contexts[:, self.columns.index("hour")]
+
+    @property
+    def hour_of_week(self) -> npt.NDArray[np.int64]:
+        """Hours since Monday 0:00, −1 where hour or weekday is not known."""
+        monday = self.columns.index(WEEKDAYS[0])
+        weekday = self.contexts[:, monday : monday + len(WEEKDAYS)]
+        known = ~np.isnan(self.hour) & (weekday.sum(axis=1) == 1.0)
+        hours = 24 * np.nan_to_num(weekday).argmax(axis=1) + np.nan_to_num(self.hour)
+        return np.where(known, hours, -1).astype(np.int64)
+
+    def tree_columns(self, *, located: bool = False) -> FloatArray:
+        """Road and context, the weekday as one number that a tree can cut.
+
+        ``located`` adds both ends and the way from one to the other.
+        """
+        day = np.where(self.hour_of_week < 0, np.nan, self.hour_of_week // 24)
+        sizes = np.column_stack([self.free_flow_s, self.length_m, self.edges])
+        logs = np.log(np.maximum(sizes, 1.0))
+        columns = [logs, self.classes, self.contexts, day[:, None]]
+        if located:
+            if np.isnan(self.ends_m).any():
+                raise InputError("this network has no coordinates; a baseline with location "
+                                 "needs them")  # fmt: skip
+            columns += [self.ends_m, self.ends_m[:, 2:] - self.ends_m[:, :2]]
+        return np.hstack(columns)
+
 
 Ratios = Callable[[TripTable], FloatArray]
 
@@ -61,15 +157,6 @@ class FittedBaseline:
         return table.free_flow_s * self.ratios(table) if len(table) else np.empty(0)
 
 
-@contextmanager
-def _sklearn() -> Iterator[None]:
-    """Names the extra that has scikit-learn where an import fails."""
-    try:
-        yield
-    except ImportError:
-        raise MissingExtraError("this baseline", "train") from None
-
-
 def constant() -> Baseline:
     """One factor for all trips: the one of least mean absolute error."""
 
@@ -100,32 +187,6 @@ def hour_of_week(prior_trips: float = 10.0) -> Baseline:
     return Baseline("free flow × hour of week", learn)
 
 
-def linear(penalty: float = 10.0) -> Baseline:
-    """Ridge regression of the log ratio on the trip's road, harmonics of the hour and context.
-
-    Columns are standardised; an unknown value stands at its column's mean.
-    """
-    POSITIVE.check(penalty, "penalty")
-
-    def learn(table: TripTable) -> Ratios:
-        with _sklearn():
-            from sklearn.impute import SimpleImputer
-            from sklearn.linear_model import Ridge
-            from sklearn.pipeline import make_pipeline
-            from sklearn.preprocessing import StandardScaler
-        unknown = SimpleImputer(strategy="constant", fill_value=0.0)
-        regression: Any = make_pipeline(StandardScaler(), unknown, Ridge(penalty))
-        columns = table.linear_columns()
-        kept = ~np.isnan(columns).all(axis=0)
-        regression.fit(columns[:, kept], np.log(table.ratio))
-        low, high = table.ratio.min(), table.ratio.max()  # no extrapolation beyond what was seen
-        return lambda asked: np.clip(
-            np.exp(regression.predict(asked.linear_columns()[:, kept])), low, high
-        )
-
-    return Baseline("linear", learn)
-
-
 def boosting(
     trees: int = 300, leaves: int = 16, *, located: bool = False, whole: bool = False
 ) -> Baseline:
@@ -142,9 +203,11 @@ def boosting(
         return table.tree_columns(located=located)
 
     def learn(table: TripTable) -> Ratios:
-        with _sklearn():
+        try:
             from sklearn.ensemble import HistGradientBoostingRegressor
             from threadpoolctl import threadpool_limits
+        except ImportError:
+            raise MissingExtraError("gradient boosting", "train") from None
         columns = columns_of(table)
         kept = ~np.isnan(columns).all(axis=0)
         forest: Any = HistGradientBoostingRegressor(
@@ -175,7 +238,6 @@ def boostings(*, located: bool) -> tuple[Baseline, ...]:
 CANDIDATES: tuple[tuple[Baseline, ...], ...] = (
     (constant(),),
     tuple(hour_of_week(trips) for trips in (0.0, 3.0, 10.0, 30.0)),
-    tuple(linear(penalty) for penalty in (1.0, 10.0, 100.0, 1000.0)),
     boostings(located=False),
     boostings(located=True),
 )

@@ -13,12 +13,11 @@ from dataclasses import replace
 import numpy as np
 import torch
 
-from ideal_dispatch.learning.baselines import best_on, boostings
+from ideal_dispatch.learning.baselines import TripTable, best_on, boostings
 from ideal_dispatch.learning.encoders import RepresentationNetwork
 from ideal_dispatch.learning.lower_level import LowerLevel
 from ideal_dispatch.learning.parameters import TrainParams
 from ideal_dispatch.learning.training_data import TrainingData
-from ideal_dispatch.learning.trip_table import TripTable
 
 _LESSON, _MEMBERS = 4, 5  # streams of random numbers of one seed, beside those of the trainer
 _SHARE_OF_BOOSTING = 0.4

@@ -3,25 +3,27 @@
 The responses of one incident are independent once the incident's shared part Z is known;
 Z is normal and is integrated out by Gauss–Hermite quadrature. A unit that was recalled
 before it arrived counts with the probability that it would have taken longer. Where the
-log knows when a unit left, turnout and drive count apart, else their sum. Factors by
-station, hour and kind are drawn to one, by as much as their own variation in the log
-says. A few responses surprise, and have a wide spread of their own: one forgotten
-button must not widen every forecast. The spreads are fitted last, on units that were
-sent together where there are enough: a unit alone at a call may have come upon it, one
-that was sent later may know the way, and the question is always about two at once. Trips are drives
-without a turnout: what they say of the spread of drives is learned in the same way.
+log has the moment at which a unit left, turnout and drive count apart, else their sum.
+Factors by station, hour and kind are drawn to one, by as much as their own variation in
+the log. A few responses surprise and have a separate wide spread: one forgotten button
+must not widen every forecast. The spreads are fitted last, where there are enough on
+units that were sent together: a unit alone at a call may have come upon it, one that was
+sent later may know the way, and a decision always concerns two at once. Trips are drives
+without a turnout; their spread is fitted in the same way.
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import date
-from typing import Any, Protocol
+from functools import partial
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import torch
 
-from ideal_dispatch.arrays import BoolArray, FloatArray, IntArray
+from ideal_dispatch.arrays import BoolArray, FloatArray
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.forecast.response_time import Effects, ResponseModel
 from ideal_dispatch.learning.splits import local_days
@@ -43,6 +45,7 @@ _LEAST_SEVERAL = 200  # responses
 _TOGETHER = np.timedelta64(5, "s")
 
 Numbers = dict[str, float]
+Tensors = dict[str, torch.Tensor]
 _NODES, _WEIGHTS = (torch.from_numpy(part) for part in np.polynomial.hermite_e.hermegauss(9))
 _LOG_WEIGHTS = (_WEIGHTS / _WEIGHTS.sum()).log()
 
@@ -57,10 +60,10 @@ def fit_responses(
     """The response times of greatest likelihood, given each row's seconds along its path.
 
     ``path_s`` is the sum of the learned times of roads, without the constant of a trip; NaN
-    where a place is not known. ``drive`` says whose times these are. A row says something if
-    the unit arrived, or was recalled and had not arrived when another one did; one with a
-    remark says nothing. Of ``rows``, where they are told, alone is learned; when a unit of a
-    call arrived is taken from all.
+    where a place is not known. ``drive`` names the source of these times. A row counts if the
+    unit arrived, or was recalled and had not arrived when another one did, and if it has no
+    remark. Only ``rows`` are learned from, by default all; when a unit of a call arrived is
+    taken from all.
     """
     path = np.asarray(path_s, np.float64)
     if path.shape != (len(responses),):
@@ -83,11 +86,16 @@ def fit_responses(
     factors: dict[str, Numbers] = {}
     whole_factors: dict[str, Numbers] = {}
     with one_thread():
-        if log.says_turnout_or_drive:
-            found, factors = _fit(_Placed(log, road_s), usual)
+        if bool((~log.unplaced | ~log.turnout_s.isnan()).any()):
+            found, factors = _fit_placed(log, road_s, usual)
         if log.unplaced.any():
-            placed = None if log.unplaced.all() else {name: found[name] for name in _COMMON}
-            whole, whole_factors = _fit(_Unplaced(log), usual, placed)
+            arrived = log.response_s[log.unplaced & log.arrived]
+            start = {
+                "seconds": float(arrived.median()) if arrived.numel() else 400.0,
+                "spread": 0.3,
+            }
+            common = {} if log.unplaced.all() else {name: found[name] for name in _COMMON}
+            whole, whole_factors = _fit(log, partial(_unplaced, log), start, usual, common)
     turnout = usual.turnout
     if found:
         turnout = Effects(found.pop("turnout_s"), found.pop("turnout_spread"), **factors)
@@ -140,9 +148,12 @@ def fit_trips(
     assert trips.at is not None
     whole = trips.target[used] == TARGETS.index(RESPONSE)
     at, destination = trips.at[used], trips.destination[used]
-    calls, several = _calls_of(at, destination)
+    calls, several = _groups(destination, at, np.timedelta64(60, "s"))
     if several.sum() < _LEAST_SEVERAL:
-        calls, several = _same_quarter(at), np.zeros(used.size, np.bool_)
+        quarter, unknown = at.astype("M8[s]").astype(np.int64) // 900, np.isnat(at)
+        quarter[unknown] = -1 - np.arange(int(unknown.sum()))  # alone
+        calls = np.unique(quarter, return_inverse=True)[1].reshape(-1)
+        several = np.zeros(used.size, np.bool_)
     hours = np.where(whole, trips.contexts[used, trips.encoding.columns.index("hour")], np.nan)
     names, level = np.unique(np.nan_to_num(hours, nan=-1.0).astype(int), return_inverse=True)
     nothing = torch.zeros(used.size, dtype=torch.int64)
@@ -160,7 +171,7 @@ def fit_trips(
     )
     usual = ResponseModel.published()
     with one_thread():
-        found, factors = _fit(_Placed(log, usual.road_turnout_s), usual)
+        found, factors = _fit_placed(log, usual.road_turnout_s, usual)
     turnout = Effects(found.pop("turnout_s"), found.pop("turnout_spread"), **factors)
     known = not np.isnat(at).any()
     numbers: dict[str, Any] = found
@@ -175,34 +186,27 @@ def fit_trips(
     )
 
 
-def _calls_of(
-    at: npt.NDArray[np.datetime64], destination: IntArray
+def _groups(
+    key: npt.NDArray[Any], at: npt.NDArray[np.datetime64], within: np.timedelta64
 ) -> tuple[npt.NDArray[np.int64], BoolArray]:
-    """The call of every trip, and whether it has several: to one place within a minute."""
-    order = np.lexsort((at, destination))
-    near = (destination[order][1:] == destination[order][:-1]) & (
-        np.diff(at[order]) <= np.timedelta64(60, "s")
-    )
-    calls, several = np.zeros(at.size, np.int64), np.zeros(at.size, np.bool_)
-    calls[order[1:]] = np.cumsum(~near)
+    """Rows of equal key that follow one another ``within`` a time, as numbered groups.
+
+    The second array marks the rows of groups of several.
+    """
+    order = np.lexsort((at, key))
+    near = (key[order][1:] == key[order][:-1]) & (np.diff(at[order]) <= within)
+    group, several = np.zeros(at.size, np.int64), np.zeros(at.size, np.bool_)
+    group[order[1:]] = np.cumsum(~near)
     several[order[1:][near]] = several[order[:-1][near]] = True
-    return calls, several
-
-
-def _same_quarter(at: npt.NDArray[np.datetime64]) -> npt.NDArray[np.int64]:
-    """A number for every quarter of an hour; a trip whose time is not known is alone."""
-    quarter = at.astype("M8[s]").astype(np.int64) // 900
-    unknown = np.isnat(at)
-    quarter[unknown] = -1 - np.arange(int(unknown.sum()))
-    return np.unique(quarter, return_inverse=True)[1].reshape(-1)
+    return group, several
 
 
 def _not_yet_s(responses: Responses) -> FloatArray:
-    """Seconds for which recalled units had surely not arrived.
+    """Seconds for which recalled units had certainly not arrived.
 
-    That is until they were free, or another was there. After that it is not known: a unit
+    That is until they were free, or another was there. What they did later is unknown: a unit
     that is not needed any more may drive on, and its arrival need not be logged. NaN
-    where nobody arrived, or nobody knows when.
+    where no unit arrived, or at an unknown time.
     """
     calls, never = responses.calls, np.datetime64("9999-01-01", "s")
     there = np.full(calls.max(initial=-1) + 1, never)
@@ -210,16 +214,6 @@ def _not_yet_s(responses: Responses) -> FloatArray:
     others_s = (there[calls] - responses.dispatched) / np.timedelta64(1, "s")
     waiting = responses.recalled & (there[calls] != never)
     return np.where(waiting, np.minimum(others_s, responses.held_s), np.nan)
-
-
-def _sent_together(rows: Responses) -> BoolArray:
-    """Whether another unit of the call was sent within a few seconds."""
-    order = np.lexsort((rows.dispatched, rows.calls))
-    calls, sent = rows.calls[order], rows.dispatched[order]
-    near = (calls[1:] == calls[:-1]) & (sent[1:] - sent[:-1] <= _TOGETHER)
-    found = np.zeros(len(rows), np.bool_)
-    found[order[1:][near]] = found[order[:-1][near]] = True
-    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,7 +235,6 @@ class _Log:
 
     @classmethod
     def of(cls, rows: Responses, path_s: FloatArray, seconds: FloatArray) -> "_Log":
-        incident = rows.calls.reshape(-1)
         # a unit that left after it was recalled, or before it was sent, has no turnout
         turnout = np.where(
             (rows.turnout_s > 0) & (rows.turnout_s < seconds), rows.turnout_s, np.nan
@@ -255,13 +248,13 @@ class _Log:
             torch.tensor(column, dtype=torch.float64) for column in (path_s, turnout, seconds)
         )
         return cls(
-            torch.tensor(incident),
+            torch.tensor(rows.calls.reshape(-1)),
             path,
             left,
             known,
             torch.tensor(rows.arrived),
             torch.tensor(rows.from_road),
-            torch.tensor(_sent_together(rows)),
+            torch.tensor(_groups(rows.calls, rows.dispatched, _TOGETHER)[1]),
             tuple(levels),
             tuple(names),
         )
@@ -270,150 +263,108 @@ class _Log:
     def unplaced(self) -> torch.Tensor:
         return self.path_s.isnan()
 
-    @property
-    def says_turnout_or_drive(self) -> bool:
-        return bool((~self.unplaced | ~self.turnout_s.isnan()).any())
+
+def _fit_placed(
+    log: _Log, road_turnout_s: float, usual: ResponseModel
+) -> tuple[Numbers, dict[str, Numbers]]:
+    """The numbers of turnout and drive, each where it is known, else of their sum."""
+    start = {
+        "turnout_s": usual.turnout.seconds,
+        "turnout_spread": usual.turnout.spread,
+        "drive_scale": usual.drive_scale,
+        "drive_spread": usual.drive_spread,
+        "slack_s": usual.slack_s,
+    }
+    # without a stamp, what a drive takes beside its roads cannot be distinguished from turnout
+    if bool((~log.turnout_s.isnan() & ~log.unplaced).any()):
+        start["beside_s"] = 10.0
+    return _fit(log, partial(_placed, log, road_turnout_s), start, usual)
 
 
-class _Part(Protocol):
-    """A likelihood: its numbers, where they start, and what each row says at every node of Z."""
-
-    @property
-    def log(self) -> _Log: ...
-
-    def start(self, usual: ResponseModel) -> dict[str, float]:
-        """What is usual of every number; all are above zero."""
-        ...
-
-    def rows(
-        self, number: dict[str, torch.Tensor], factor: torch.Tensor
-    ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Log-likelihood by row and node, and how much each row says of log ``factor``."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class _Placed:
-    """Turnout and drive, each where it is known, else their sum."""
-
-    log: _Log
-    road_turnout_s: float
-
-    def start(self, usual: ResponseModel) -> dict[str, float]:
-        start = {
-            "turnout_s": usual.turnout.seconds,
-            "turnout_spread": usual.turnout.spread,
-            "drive_scale": usual.drive_scale,
-            "drive_spread": usual.drive_spread,
-            "slack_s": usual.slack_s,
-        }
-        # without a stamp, what a drive takes beside its roads cannot be told from turnout
-        stamped = bool((~self.log.turnout_s.isnan() & ~self.log.unplaced).any())
-        return start | ({"beside_s": 10.0} if stamped else {})
-
-    def rows(
-        self, number: dict[str, torch.Tensor], factor: torch.Tensor
-    ) -> tuple[torch.Tensor, torch.Tensor]:
-        log, spread = self.log, number["turnout_spread"]
-        stamped, placed = ~log.turnout_s.isnan(), ~log.unplaced
-        # the turnout of a unit on the road is one number, which needs no likelihood
-        at_station = ~log.on_road
-        median = number["turnout_s"] * factor
-        left = _density(_known(log.turnout_s).log() - median.log(), spread, number)
-        said = torch.where(stamped & at_station, left, 0.0)[:, None]
-        beside = number.get("beside_s", torch.zeros((), dtype=torch.float64))
-        drive = number["drive_scale"] * torch.nan_to_num(log.path_s, nan=60.0) + beside
-        square = (number["drive_spread"] * drive) ** 2 + number["slack_s"] ** 2
-        leaving = torch.where(at_station, median, self.road_turnout_s) * (0.5 * spread**2).exp()
-        leaving_square = leaving**2 * torch.expm1(spread**2)
-        mean = torch.where(stamped, drive, drive + leaving)
-        own = (torch.where(stamped, square, square + leaving_square) / mean**2).log1p().sqrt()
-        seconds = log.response_s - torch.where(stamped, log.turnout_s, 0.0)
-        shared = number["shared"] * drive / mean
-        drove = _at_nodes(seconds, mean, own, shared, log.arrived, number)
-        said = said + torch.where(placed[:, None], drove, 0.0)
-        tells = torch.where(placed, (leaving / (mean * own)) ** 2, 0.0)
-        return said, torch.where(stamped, 1.0 / spread**2, tells) * at_station
+def _placed(
+    log: _Log, road_turnout_s: float, number: Tensors, factor: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Log-likelihood of turnout and drive by row and node of Z; the weight of log ``factor``."""
+    spread = number["turnout_spread"]
+    stamped, placed = ~log.turnout_s.isnan(), ~log.unplaced
+    # the turnout of a unit on the road is one number, which needs no likelihood
+    at_station = ~log.on_road
+    median = number["turnout_s"] * factor
+    off = torch.nan_to_num(log.turnout_s, nan=1.0).log() - median.log()
+    likely = torch.where(stamped & at_station, _density(off, spread, number), 0.0)[:, None]
+    beside = number.get("beside_s", torch.zeros((), dtype=torch.float64))
+    drive = number["drive_scale"] * torch.nan_to_num(log.path_s, nan=60.0) + beside
+    square = (number["drive_spread"] * drive) ** 2 + number["slack_s"] ** 2
+    leaving = torch.where(at_station, median, road_turnout_s) * (0.5 * spread**2).exp()
+    leaving_square = leaving**2 * torch.expm1(spread**2)
+    mean = torch.where(stamped, drive, drive + leaving)
+    own = (torch.where(stamped, square, square + leaving_square) / mean**2).log1p().sqrt()
+    seconds = log.response_s - torch.where(stamped, log.turnout_s, 0.0)
+    shared = number["shared"] * drive / mean
+    drove = _at_nodes(seconds, mean, own, shared, log.arrived, number)
+    weight = torch.where(placed, (leaving / (mean * own)) ** 2, 0.0)
+    weight = torch.where(stamped, 1.0 / spread**2, weight) * at_station
+    return likely + torch.where(placed[:, None], drove, 0.0), weight
 
 
-@dataclass(frozen=True, slots=True)
-class _Unplaced:
-    """The whole response, of rows that have no drive."""
-
-    log: _Log
-
-    def start(self, usual: ResponseModel) -> dict[str, float]:
-        rows = self.log.unplaced & self.log.arrived
-        seconds = float(self.log.response_s[rows].median()) if bool(rows.any()) else 400.0
-        return {"seconds": seconds, "spread": 0.3}
-
-    def rows(
-        self, number: dict[str, torch.Tensor], factor: torch.Tensor
-    ) -> tuple[torch.Tensor, torch.Tensor]:
-        own, shared = number["spread"], number["shared"]
-        mean = number["seconds"] * factor * (0.5 * (own**2 + shared**2)).exp()
-        whole = torch.full_like(mean, 1.0) * own, torch.full_like(mean, 1.0) * shared
-        said = _at_nodes(self.log.response_s, mean, *whole, self.log.arrived, number)
-        unplaced = self.log.unplaced
-        return torch.where(unplaced[:, None], said, 0.0), unplaced / own**2
+def _unplaced(
+    log: _Log, number: Tensors, factor: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """The same of whole responses, for rows that have no drive."""
+    own, shared = number["spread"], number["shared"]
+    mean = number["seconds"] * factor * (0.5 * (own**2 + shared**2)).exp()
+    whole = torch.full_like(mean, 1.0) * own, torch.full_like(mean, 1.0) * shared
+    likely = _at_nodes(log.response_s, mean, *whole, log.arrived, number)
+    return torch.where(log.unplaced[:, None], likely, 0.0), log.unplaced / own**2
 
 
 def _fit(
-    part: _Part, usual: ResponseModel, known: Numbers | None = None
+    log: _Log,
+    likelihood: Callable[[Tensors, torch.Tensor], tuple[torch.Tensor, torch.Tensor]],
+    start: Numbers,
+    usual: ResponseModel,
+    known: Numbers | None = None,
 ) -> tuple[Numbers, dict[str, Numbers]]:
     """The numbers and the factors of greatest likelihood, with their priors.
 
-    Numbers that are ``known`` stay as they are.
+    Numbers begin at ``start`` and are above zero; those that are ``known`` stay unchanged.
+    Rounds of maximising alternate with estimates of how much factors vary: by their squares,
+    and by what the rows leave open of them.
     """
     common = {"shared": usual.shared, "surprise": _SURPRISE, "wide": _WIDE} | (known or {})
     common["surprise"] /= 1.0 - common["surprise"]  # its odds
-    prior = {name: math.log(value) for name, value in (part.start(usual) | common).items()}
-    search = _Search(part, prior)
-    free = {name: one for name, one in search.numbers.items() if name not in (known or ())}
-    for _ in range(_ROUNDS):
-        search.maximise([*free.values(), *search.factors])
-        search.estimate_variation()
-    if int(part.log.several.sum()) >= _LEAST_SEVERAL:
-        search.maximise([one for name, one in free.items() if name in _SPREADS], several=True)
-    tables = {
-        name: {key: round(math.exp(f), 4) for key, f in zip(keys, row.tolist(), strict=True) if key}
-        for name, keys, row in zip(_FACTORS, part.log.names, search.factors, strict=True)
+    prior = {name: math.log(value) for name, value in (start | common).items()}
+    numbers = {
+        name: torch.tensor(value, dtype=torch.float64, requires_grad=True)
+        for name, value in prior.items()
     }
-    found = {name: math.exp(number.item()) for name, number in search.numbers.items()}
-    return found | {"surprise": found["surprise"] / (1.0 + found["surprise"])}, tables
+    factors = [
+        torch.zeros(len(names), dtype=torch.float64, requires_grad=True) for names in log.names
+    ]
+    variation = [_VARIATION] * len(factors)
+    count = int(log.incident.max()) + 1
 
+    def rows() -> tuple[torch.Tensor, torch.Tensor]:
+        levels = zip(factors, log.levels, strict=True)
+        total = torch.stack([row[level] for row, level in levels]).sum(dim=0)
+        return likelihood({name: number.exp() for name, number in numbers.items()}, total.exp())
 
-class _Search:
-    """Logarithms of numbers and factors, and how they are improved."""
-
-    def __init__(self, part: _Part, prior: dict[str, float]) -> None:
-        def tensor(values: float | list[float]) -> torch.Tensor:
-            return torch.tensor(values, dtype=torch.float64, requires_grad=True)
-
-        self._part, self._prior = part, prior
-        self.numbers = {name: tensor(value) for name, value in prior.items()}
-        self.factors = [tensor([0.0] * len(names)) for names in part.log.names]
-        self._variation = [_VARIATION] * len(self.factors)
-
-    def maximise(self, what: list[torch.Tensor], several: bool = False) -> None:
-        """Move some of them to the greatest likelihood of all rows, or of ``several`` alone."""
+    def maximise(what: list[torch.Tensor], several: bool = False) -> None:
         search = torch.optim.LBFGS(
             what, max_iter=100, tolerance_change=1e-7, line_search_fn="strong_wolfe"
         )
-        log = self._part.log
-        count = int(log.incident.max()) + 1
 
         def loss() -> torch.Tensor:
             search.zero_grad()
-            said, _ = self._rows()
+            likely, _ = rows()
             if several:
-                said = torch.where(log.several[:, None], said, 0.0)
-            by_incident = torch.zeros(count, said.shape[1], dtype=said.dtype)
-            by_incident = by_incident.index_add(0, log.incident, said)
+                likely = torch.where(log.several[:, None], likely, 0.0)
+            by_incident = torch.zeros(count, likely.shape[1], dtype=likely.dtype)
+            by_incident = by_incident.index_add(0, log.incident, likely)
             value = -(by_incident + _LOG_WEIGHTS).logsumexp(dim=1).sum()
-            for name, number in self.numbers.items():
-                value = value + 0.5 * ((number - self._prior[name]) / _PRIOR_SPREAD) ** 2
-            for row, spread in zip(self.factors, self._variation, strict=True):
+            for name, number in numbers.items():
+                value = value + 0.5 * ((number - prior[name]) / _PRIOR_SPREAD) ** 2
+            for row, spread in zip(factors, variation, strict=True):
                 value = value + 0.5 * ((row / spread) ** 2).sum()
             value = value / log.incident.numel()
             value.backward()  # type: ignore[no-untyped-call]
@@ -421,30 +372,30 @@ class _Search:
 
         search.step(loss)  # type: ignore[no-untyped-call]
 
-    def _rows(self) -> tuple[torch.Tensor, torch.Tensor]:
-        levels = zip(self.factors, self._part.log.levels, strict=True)
-        total = torch.stack([row[level] for row, level in levels]).sum(dim=0)
-        return self._part.rows({n: v.exp() for n, v in self.numbers.items()}, total.exp())
-
-    @torch.no_grad()
-    def estimate_variation(self) -> None:
-        """How much factors vary: by their squares, and by what is not known of them."""
-        _, tells = self._rows()
-        found = []
-        for row, level, spread in zip(
-            self.factors, self._part.log.levels, self._variation, strict=True
-        ):
-            known = torch.zeros_like(row).index_add(0, level, tells.to(row.dtype))
-            square = row**2 + 1.0 / (known + spread**-2)
-            found.append(max(float(square.mean().sqrt()), 1e-3))
-        self._variation = found
+    free = {name: number for name, number in numbers.items() if name not in (known or ())}
+    for _ in range(_ROUNDS):
+        maximise([*free.values(), *factors])
+        with torch.no_grad():
+            _, weight = rows()
+            for place, (row, level) in enumerate(zip(factors, log.levels, strict=True)):
+                seen = torch.zeros_like(row).index_add(0, level, weight.to(row.dtype))
+                square = row**2 + 1.0 / (seen + variation[place] ** -2)
+                variation[place] = max(float(square.mean().sqrt()), 1e-3)
+    if int(log.several.sum()) >= _LEAST_SEVERAL:
+        maximise([number for name, number in free.items() if name in _SPREADS], several=True)
+    tables = {
+        name: {key: round(math.exp(f), 4) for key, f in zip(keys, row.tolist(), strict=True) if key}
+        for name, keys, row in zip(_FACTORS, log.names, factors, strict=True)
+    }
+    found = {name: math.exp(number.item()) for name, number in numbers.items()}
+    return found | {"surprise": found["surprise"] / (1.0 + found["surprise"])}, tables
 
 
 def _at_nodes(
     seconds: torch.Tensor, mean: torch.Tensor, own: torch.Tensor, shared: torch.Tensor,
-    arrived: torch.Tensor, number: dict[str, torch.Tensor],
+    arrived: torch.Tensor, number: Tensors,
 ) -> torch.Tensor:  # fmt: skip
-    """What a row says where Z is at each node: its density, or the chance of taking longer."""
+    """Log-likelihood of rows for each node of Z: their density, or the chance of taking longer."""
     middle = mean.log() - 0.5 * (own**2 + shared**2)
     off = seconds.log()[:, None] - middle[:, None] - shared[:, None] * _NODES
     own = own[:, None]
@@ -453,9 +404,7 @@ def _at_nodes(
     return torch.where(arrived[:, None], _density(off, own, number), later)
 
 
-def _density(
-    off: torch.Tensor, spread: torch.Tensor, number: dict[str, torch.Tensor]
-) -> torch.Tensor:
+def _density(off: torch.Tensor, spread: torch.Tensor, number: Tensors) -> torch.Tensor:
     """The logarithm of the density, but for a constant, so far off the middle."""
     off = off.clamp(-_FARTHEST, _FARTHEST)
     wide = torch.hypot(spread, number["wide"])
@@ -463,13 +412,7 @@ def _density(
     return _mixed(usual, surprise, number)
 
 
-def _mixed(
-    usual: torch.Tensor, surprise: torch.Tensor, number: dict[str, torch.Tensor]
-) -> torch.Tensor:
+def _mixed(usual: torch.Tensor, surprise: torch.Tensor, number: Tensors) -> torch.Tensor:
     """Both logarithms, weighted by the odds of a surprise."""
     odds = number["surprise"]
     return torch.logaddexp(usual, odds.log() + surprise) - odds.log1p()
-
-
-def _known(values: torch.Tensor) -> torch.Tensor:
-    return torch.nan_to_num(values, nan=1.0)

@@ -10,12 +10,11 @@ from ideal_dispatch.arrays import FloatArray
 from ideal_dispatch.context import WEATHER_VARIABLES
 from ideal_dispatch.context.encoding import MONTHS, WEEKDAYS
 from ideal_dispatch.learning import training_figures as figures
-from ideal_dispatch.learning.baselines import FittedBaseline
+from ideal_dispatch.learning.baselines import FittedBaseline, TripTable
 from ideal_dispatch.learning.radius_training import conformal_factor
 from ideal_dispatch.learning.scores import Scores, paired_interval, scores
 from ideal_dispatch.learning.training import TrainedModel
 from ideal_dispatch.learning.training_figures import Reliability
-from ideal_dispatch.learning.trip_table import TripTable
 from ideal_dispatch.report import Column, Figure, Interval, Report, Section, Table
 
 LEVELS = tuple(round(0.05 * step, 2) for step in range(1, 20))

@@ -76,7 +76,7 @@ def test_a_directory_with_model_report_and_numbers(world: Path, trained: Path) -
     facts = json.loads((trained / "report.json").read_text())
     names = [row["name"] for row in facts["scores"]]
     assert names[0] == "IDEAL"
-    assert len(names) == 6
+    assert len(names) == 5
     assert model.details["scores"] == facts["scores"]
     card = (trained / "card.md").read_text()
     assert all(f"| {name} |" in card for name in names)

@@ -13,20 +13,19 @@ from ideal_dispatch.errors import InputError
 from ideal_dispatch.learning.baselines import (
     CANDIDATES,
     Baseline,
+    TripTable,
     boosting,
     constant,
     fit_baselines,
     hour_of_week,
-    linear,
 )
 from ideal_dispatch.learning.scores import scores
-from ideal_dispatch.learning.trip_table import TripTable
 from ideal_dispatch.records import Trips
 
 pytest.importorskip("sklearn", reason="the train extra is not installed")
 
 ALL: tuple[Baseline, ...] = (
-    constant(), hour_of_week(), linear(), boosting(30), boosting(30, located=True),
+    constant(), hour_of_week(), boosting(30), boosting(30, located=True),
 )  # fmt: skip
 of = TripTable.of
 each = pytest.mark.parametrize("baseline", ALL, ids=lambda b: b.name)
@@ -177,29 +176,6 @@ def test_hours_of_the_week_are_found_and_drawn_to_the_constant(grid: RoadNetwork
     assert np.maximum(*outside).max() < 1e-9
 
 
-def test_a_linear_world_is_found_though_weather_is_missing_for_a_part(grid: RoadNetwork) -> None:
-    def factor(table: TripTable) -> FloatArray:
-        warm = (table.contexts[:, 0] - 20.0) / 20.0
-        sunday = table.weekday[:, 6]
-        return np.asarray(np.exp(0.5 + warm + 0.3 * sunday * np.cos(np.pi / 12 * table.hour)))
-
-    train, test = _trips(grid, 3000, factor=factor), _trips(grid, 200, seed=1, factor=factor)
-    assert _mae_s(linear(0.1), grid, train, test) < 0.01 * test.observed_s.mean()
-    contexts = train.contexts.copy()
-    contexts[::10, 0] = np.nan
-    holed = replace(train, contexts=contexts)
-    assert _mae_s(linear(0.1), grid, holed, test) < 0.05 * test.observed_s.mean()
-
-
-def test_linear_goes_not_beyond_what_was_seen(grid: RoadNetwork) -> None:
-    train = _trips(grid, factor=lambda t: np.exp(t.contexts[:, 0] / 20.0))
-    hot = train.contexts.copy()
-    hot[:, 0] = 1e4
-    asked = replace(train, contexts=hot)
-    ratio = linear().fit(of(grid, train)).predict(of(grid, asked)) / of(grid, train).free_flow_s
-    assert ratio == pytest.approx(of(grid, train).ratio.max())
-
-
 def test_whole_boosting_learns_a_constant_of_the_trip(grid: RoadNetwork) -> None:
     train, test = (
         _trips(grid, n, seed, lambda table: 1.0 + 90.0 / table.free_flow_s)
@@ -234,7 +210,6 @@ def test_only_located_boosting_depends_on_the_place(grid: RoadNetwork) -> None:
     ("make", "key"),
     [
         (lambda: hour_of_week(-1.0), "prior_trips"),
-        (lambda: linear(0.0), "penalty"),
         (lambda: boosting(trees=0), "trees"),
         (lambda: boosting(leaves=1, located=True), "leaves"),
     ],
@@ -268,7 +243,7 @@ def test_without_coordinates_the_located_ones_are_left_out() -> None:
     around = RoadNetwork.from_arrays(np.arange(n), (np.arange(n) + 1) % n, np.full(n, 100.0))
     trips = _trips(around, 100)
     names = [one.name for one in fit_baselines(around, trips, trips)]
-    assert names == [constant().name, hour_of_week().name, linear().name, boosting().name]
+    assert names == [constant().name, hour_of_week().name, boosting().name]
     with pytest.raises(InputError, match="no coordinates"):
         boosting(located=True).fit(of(around, trips))
 

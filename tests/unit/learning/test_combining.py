@@ -9,12 +9,11 @@ import pytest
 
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.learning import TrainedModel, TrainingProgress, TrainParams, fit
-from ideal_dispatch.learning.baselines import best_on, boostings
+from ideal_dispatch.learning.baselines import TripTable, best_on, boostings
 from ideal_dispatch.learning.combining import averaged, lesson, member_params, student_params
 from ideal_dispatch.learning.encoders import RepresentationNetwork, export
 from ideal_dispatch.learning.lower_level import LowerLevel
 from ideal_dispatch.learning.trainer import Trainer
-from ideal_dispatch.learning.trip_table import TripTable
 from tests.unit.learning.worlds import SMALL, town, trainer, trips
 
 NETWORK = town()

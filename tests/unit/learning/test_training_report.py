@@ -13,10 +13,10 @@ from ideal_dispatch.forecast import Architecture
 from ideal_dispatch.learning import Split, TrainedModel, TrainParams, fit
 from ideal_dispatch.learning.baselines import (
     FittedBaseline,
+    TripTable,
     boosting,
     constant,
     hour_of_week,
-    linear,
 )
 from ideal_dispatch.learning.training_report import (
     TrainingReport,
@@ -24,7 +24,6 @@ from ideal_dispatch.learning.training_report import (
     reliability,
     slowest_hour,
 )
-from ideal_dispatch.learning.trip_table import TripTable
 from tests.planted import planted_trips
 
 SMALL = TrainParams(
@@ -40,7 +39,7 @@ def run(grid: RoadNetwork) -> TrainedModel:
 @pytest.fixture(scope="module")
 def baselines(run: TrainedModel) -> list[FittedBaseline]:
     trips = run.data.trips.select(run.split.train)
-    chosen = (constant(), hour_of_week(), linear(), boosting(trees=20))
+    chosen = (constant(), hour_of_week(), boosting(trees=20))
     return [one.fit(TripTable.of(run.data.network, trips)) for one in chosen]
 
 
