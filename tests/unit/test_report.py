@@ -14,7 +14,7 @@ from matplotlib.figure import Figure as Drawn
 
 from ideal_dispatch import report as reports
 from ideal_dispatch.errors import InputError
-from ideal_dispatch.pages import figure_url, plain_axes
+from ideal_dispatch.pages import figure_url
 from ideal_dispatch.report import (
     Column,
     Figure,
@@ -24,7 +24,6 @@ from ideal_dispatch.report import (
     Table,
     clock,
     counted,
-    file_name,
     rows_csv,
 )
 
@@ -101,10 +100,6 @@ def test_clock(seconds: float, shown: str) -> None:
     assert clock(seconds) == shown
 
 
-def test_names_of_files() -> None:
-    assert file_name("a b/c:1.2_é-") == "a-b-c-1.2_é-"
-
-
 # --- pages --------------------------------------------------------------------------
 
 
@@ -179,9 +174,3 @@ def test_figures_with_very_many_marks_are_pictures(points: int, kind: str) -> No
     assert found[0] == kind
     content = base64.b64decode(found[1])
     assert content.startswith(b"\x89PNG" if kind == "png" else b"<?xml")
-
-
-def test_figures_are_as_wide_as_each_other() -> None:
-    """A page stretches figures to its width, so that type is as large in all."""
-    widths = {plain_axes(count, 3.0)[0].get_size_inches()[0] for count in (1, 2, 3)}
-    assert len(widths) == 1

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ideal_dispatch import Responses, RoadNetwork
+from ideal_dispatch import RoadNetwork
 from ideal_dispatch.cli import backtest as backtest_command
 from ideal_dispatch.cli import races as races_command
 from ideal_dispatch.cli.help import described
@@ -131,7 +131,3 @@ def test_bad_input_is_one_line(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "races.html").write_text("")
     with pytest.raises(InputError, match="holds races.html already; add --force"):
         races(**given)
-
-
-def test_the_log_is_not_changed(folder: Path, grid: RoadNetwork) -> None:
-    assert len(Responses.load(folder / "town.responses")) == len(town_log(grid))

@@ -106,12 +106,6 @@ def test_all_is_written(found: Backtest, grid: RoadNetwork, tmp_path: Path) -> N
     assert sum(row[2] for row in stations.rows) == found.advised.sum()  # type: ignore[misc]
 
 
-def test_straight_lines_do_without_a_network(log: Responses) -> None:
-    found = backtest(log, FEBRUARY)
-    assert found.words.startswith("straight lines")
-    assert len(found) > 100
-
-
 def test_what_cannot_be_advised_on_is_said(grid: RoadNetwork, log: Responses) -> None:
     with pytest.raises(InputError, match="--month 2024-01: the log has no call of ambulance"):
         backtest(log, BacktestSettings(date(2024, 1, 1)), grid)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from ideal_dispatch.errors import FileFormatError, InputError
-from ideal_dispatch.evaluation.outcomes import Outcomes, first_of, players
+from ideal_dispatch.evaluation.outcomes import Outcomes
 from ideal_dispatch.replay.radii import radii_file
 from tests.unit.evaluation.logs import decided, entry, town_run, write_experiment, write_run
 
@@ -102,14 +102,6 @@ def test_a_frame_has_a_row_per_incident_and_policy(
     assert set(two["day"]) == {"2023-05-09"}
     alone = made.query("incident == 'one' and policy == 'paper-ideal'")
     assert alone["second_s"].isna().all()
-
-
-def test_the_policy_that_plays_a_part() -> None:
-    claims = {"a": "paper", "b": "ideal", "ideal": "ideal", "c": "control", "mine": ""}
-    assert players(claims) == {"paper": "a", "ideal": "ideal"}
-    by_day = {"type": "ByDay", "policies": {"2023-05-08": {"type": "RouterPolicy"}}}
-    assert first_of(by_day) == {"type": "RouterPolicy"}
-    assert first_of(None) == {}
 
 
 def test_equal_drives_have_equal_totals(tmp_path: Path) -> None:

@@ -133,12 +133,6 @@ def test_intervals_hold_what_was_found() -> None:
     assert kept == pytest.approx(races.saved_at("ideal", (0.5,))[0] / races.saved_s.mean())
 
 
-def test_one_day_has_no_interval() -> None:
-    alone = judged(day=np.ones(5, int))
-    assert np.isnan(alone.gain_ratio.low)
-    assert np.isnan(alone.shares_kept("ideal")[0].low)
-
-
 def test_what_cannot_be_judged_is_said() -> None:
     with pytest.raises(InputError, match="there is no race to judge"):
         judged(took_s=np.empty((0, 2)))

@@ -14,7 +14,6 @@ from ideal_dispatch.evaluation.strategies import (
     dual,
     matched_arrival_s,
     single,
-    threshold_for,
     threshold_where,
     thresholds,
 )
@@ -42,15 +41,6 @@ def test_the_sooner_of_two_counts_where_both_go() -> None:
     assert dual(later).arrival_s.tolist() == [100.0]
 
 
-def test_the_threshold_is_the_highest_score_that_gets_none() -> None:
-    one = policy([5.0, 1.0, 4.0, 2.0, 3.0, 0.0, -1.0, -2.0])
-    assert threshold_for(one, 0.25) == 3.0
-    assert at_volume(one, 0.25).sent.sum() == 2
-    assert threshold_for(one, 1.0) == -np.inf
-    assert threshold_for(one, 0.0) == 5.0
-    assert at_volume(one, 0.0).extra == 0.0
-
-
 def test_equal_scores_go_together_to_the_nearer_side() -> None:
     one = policy([9.0, 3.0, 3.0, 3.0, 3.0, 0.0, 0.0, 0.0])
     assert at_volume(one, 0.25).extra == 1 / 8  # 1 is nearer to 2 than 5 is
@@ -73,11 +63,6 @@ def test_the_threshold_comes_from_the_calibration_run() -> None:
     assert chosen.threshold_s == 3.0
     assert chosen.extra == 1.0
     assert chosen.label == "one, +25 %"
-
-
-def test_volumes_outside_a_share_are_refused() -> None:
-    with pytest.raises(InputError, match="a volume of 25: it is a share between 0 and 1"):
-        threshold_for(policy([1.0]), 25)
 
 
 @given(
