@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 INK, ACCENT, ORANGE, GREEN, MUTED = "#1d2b3a", "#0072B2", "#E69F00", "#009E73", "#8a94a0"
 SKY, VERMILLION, PURPLE = "#56B4E9", "#D55E00", "#CC79A7"
-"""The colours of figures: Okabe–Ito, told apart by colour-blind readers."""
+"""The colours of figures: Okabe–Ito, which colour-blind readers can distinguish."""
 
 PALETTE = (ACCENT, ORANGE, GREEN, PURPLE, SKY, VERMILLION, INK, MUTED)
-"""For things that have no colour of their own, in this order."""
+"""For things without a fixed colour, in this order."""
 
 WIDTH_IN, SMALL_PT = 10.0, 9.0
 """Width of every figure of a page, so that its type is as large in all; and that of small type."""

@@ -17,12 +17,10 @@ import numpy.typing as npt
 from ideal_dispatch import __version__
 from ideal_dispatch.evaluation.predictors import (
     BOOSTING,
-    QUOTE,
     Arrivals,
-    Pairs,
     Predictors,
     fit_predictors,
-    rank,
+    judge,
 )
 from ideal_dispatch.evaluation.race_judgement import OURS
 from ideal_dispatch.evaluation.race_report import races_report, write_races
@@ -198,9 +196,7 @@ def transfer(log: Responses, network: RoadNetwork, folder: Path) -> Table:
         (f"learned north, drives × {factor:.2f} from {len(some)} southern arrivals", scaled),
         ("free flow × hour and response times learned south", home),
     ):
-        pairs = Pairs.of(arrivals, places, predictors)
-        ranked = rank(pairs, predictors)
-        judged = pairs.judged(predictors, {name: ranked[name] for name in (OURS, QUOTE)}, days)
+        judged = judge(arrivals, places, predictors, days)
         rows.append(
             (name, judged.auc(OURS), *judged.saved_at(OURS, (0.25, 0.5)).tolist(),
              judged.shares_kept(OURS, (0.5,))[0], judged.gain_ratio,

@@ -1,7 +1,7 @@
 """A simulated fleet as a report: what second units bring, what they cost, and when to stop."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from ideal_dispatch.dispatch.recall import RECALLS, Recall
@@ -31,7 +31,6 @@ from ideal_dispatch.report import Cell, Column, Figure, Report, Section, Table
 
 if TYPE_CHECKING:
     import matplotlib.figure as drawn
-    from matplotlib.axes import Axes
 
 PAGE = "fleet.html"
 STOOD_DOWN: Recall = "first arrival"
@@ -48,9 +47,6 @@ RECALL_WORDS = {
 MANY_QUEUED = 0.1
 """A fleet is too small for its calls where so many wait for a free unit without second units."""
 
-SURVIVORS = "more survivors\nper 1,000 arrests"
-LATER = "the other calls wait longer,\nseconds in the mean"
-
 _RULE = (Column("who gets a second"), Column("unit that is not first"))
 _COLOURS = {"none": VERMILLION, "first arrival": ACCENT, "worth": GREEN, "live": PURPLE}
 _DASHED = (0, (4, 1.5))
@@ -58,9 +54,6 @@ _LINES: dict[str, tuple[Any, str, int]] = {ALWAYS: ("-", "o", 6), PRICED: (_DASH
 
 Axis = Literal["load", "units"]
 _AXES = {"load": "% of unit time busy, without any second", "units": "units of the fleet"}
-
-Valued = Callable[[Setting, FleetRun], tuple[float, float | None]]
-"""What is drawn of a run, and its standard error where it is known."""
 
 
 def fleet_report(runs: FleetRuns) -> Report:
@@ -100,7 +93,7 @@ def fleet_report(runs: FleetRuns) -> Report:
     units = ", ".join(map(str, sorted({one.units for one in runs.settings})))
     return Report(
         "What does a second ambulance cost the others?",
-        f"{cities}; fleets of {units} units; {years_told(runs.settings, 'simulated ')} under each "
+        f"{cities}; fleets of {units} units; {years_of(runs.settings, 'simulated ')} under each "
         "rule, the same calls under all",
         big_numbers(main),
         caveats(runs),
@@ -229,7 +222,7 @@ def harm_table(runs: FleetRuns) -> Table:
 
 
 def one_more_table(runs: FleetRuns) -> Table:
-    """What one more unit brings, beside what seconds bring with the fleet as it is."""
+    """What one more unit brings, beside what second units bring with today's fleet."""
     rows: list[tuple[Cell, ...]] = []
     for one, larger in runs.one_more():
         place = f"{one.city}, {one.units} units, {100 * one.never.utilisation:.0f} % busy, " \
@@ -256,7 +249,7 @@ def one_more_table(runs: FleetRuns) -> Table:
          Column("others: mean s", 1, signed=True),
          Column("late, points", 2, signed=True, percent=True)),
         tuple(rows),
-        note="All against the same calls with the fleet as it is and no second. More survivors: "
+        note="All against the same calls with today's fleet and no second. More survivors: "
         "of 1,000 patients with a cardiac arrest, with the standard error over years.",
     )  # fmt: skip
 
@@ -276,7 +269,7 @@ def _recall_words(run: FleetRun) -> str:
 # --- words ------------------------------------------------------------------------------
 
 
-def years_told(settings: Sequence[Setting], kind: str = "") -> str:
+def years_of(settings: Sequence[Setting], kind: str = "") -> str:
     """How many years there are of every rule: "1 year", "3 to 20 years"."""
     years = {run.years for one in settings for run in one.runs}
     fewest, most = min(years), max(years)
@@ -295,12 +288,12 @@ def big_numbers(setting: Setting) -> list[tuple[str, str]]:
             (
                 "change in the mean wait of the other calls, if the second is stood down when the "
                 f"first arrives{_credit(setting, kept)}",
-                f"{later_told(setting, kept)} s",
+                f"{later_words(setting, kept)} s",
             ),
         ]
     if none is not None:
         words = f"the same, if the second is never stood down{_credit(setting, none)}"
-        numbers.append((words, f"{later_told(setting, none)} s"))
+        numbers.append((words, f"{later_words(setting, none)} s"))
     if kept is not None and none is not None:
         words = f"that a second costs, stood down; never: {none.second_unit_minutes:.1f} min"
         numbers.append((words, f"{kept.second_unit_minutes:.1f} min"))
@@ -312,7 +305,7 @@ def big_numbers(setting: Setting) -> list[tuple[str, str]]:
 
 def _credit(setting: Setting, run: FleetRun) -> str:
     """Why the others wait less, where they do beyond chance."""
-    sooner = setting.others_surely_sooner(run)
+    sooner = setting.others_sooner(run)
     return ", because units that were stood down are nearer" if sooner else ""
 
 
@@ -323,18 +316,18 @@ def caveats(runs: FleetRuns) -> list[str]:
     if few:
         where = "" if len(few) == len(runs.settings) else \
             f" in {len(few)} of {len(runs.settings)} settings"  # fmt: skip
-        told = years_told(few, "simulated ")
+        years = years_of(few, "simulated ")
         lines.append(
-            f"{told}{where} {'is' if told.endswith('year') else 'are'} few: look at the standard "
+            f"{years}{where} {'is' if years.endswith('year') else 'are'} few: look at the standard "
             "errors, and simulate more years before you decide anything."
         )
-    sooner = sum(one.others_surely_sooner(run) for one in runs.settings for run in one.runs)
+    sooner = sum(one.others_sooner(run) for one in runs.settings for run in one.runs)
     if sooner:
         lines.append(
             f"In {sooner} {'run' if sooner == 1 else 'runs'} the other calls wait less than "
-            "without seconds, beyond two standard errors. The reason is an assumption: a unit that "
-            "was stood down on the road answers the next call sooner than from its station. With "
-            "street_start = false in the city, it needs a turnout as at the station."
+            "without second units, beyond two standard errors. The reason is an assumption: a unit "
+            "that was stood down on the road answers the next call sooner than from its station. "
+            "With street_start = false in the city, it needs a turnout as at the station."
         )
     small = {
         one.fleet: one.never.queued_share
@@ -342,8 +335,8 @@ def caveats(runs: FleetRuns) -> list[str]:
         if one.never.queued_share > MANY_QUEUED
     }
     lines += [
-        f"{fleet}: {100 * queued:.0f} % of the calls wait for a free unit even without seconds; "
-        "this fleet is too small for its calls."
+        f"{fleet}: {100 * queued:.0f} % of the calls wait for a free unit even without second "
+        "units; this fleet is too small for its calls."
         for fleet, queued in small.items()
     ]
     return lines
@@ -354,7 +347,7 @@ def _more(run: FleetRun) -> str:
     return f"{run.more_survivors:.1f}{error}".replace("-", "−")
 
 
-def later_told(setting: Setting, run: FleetRun) -> str:
+def later_words(setting: Setting, run: FleetRun) -> str:
     """How much longer the others wait, with its sign and standard error; "–" without others."""
     later_s = setting.others_later_s(run)
     if later_s is None:
@@ -367,12 +360,28 @@ def later_told(setting: Setting, run: FleetRun) -> str:
 
 
 def over(settings: Sequence[Setting], x: Axis = "load") -> "drawn.Figure":
-    """How benefit and cost of second units change with the load, or with the size of the fleet."""
+    """How benefit and cost of second units change with the load, or with the size of the fleet.
+
+    A line for each rule of recall, full where two always go, dashed where priced.
+    """
     figure, (left, right) = plain_axes(2, 4.4)
-    draw_lines(left, settings, survival, x)
-    draw_lines(right, settings, wait, x)
-    left.set_ylabel(SURVIVORS)
-    right.set_ylabel(LATER)
+    for run in settings[0].chosen():
+        dashes, marker, size = _LINES[run.policy]
+        found = [(one, one.find(run.policy, run.recall)) for one in settings]
+        points = [(one, other) for one, other in found if other is not None]
+        places = [100 * one.never.utilisation if x == "load" else one.units for one, _ in points]
+        look: dict[str, Any] = {
+            "color": _COLOURS[run.recall], "linestyle": dashes, "marker": marker,
+            "markersize": size, "markeredgecolor": "white", "elinewidth": 1.2,
+            "label": f"{run.policy}, {RECALL_WORDS[run.recall]}",
+        }  # fmt: skip
+        left.errorbar(places, [one.more_survivors for _, one in points],
+                      [one.paired_se or 0.0 for _, one in points], **look)  # fmt: skip
+        later_s = [setting.others_later_s(one) for setting, one in points]
+        right.errorbar(places, [math.nan if value is None else value for value in later_s],
+                       [one.others_se_s or 0.0 for _, one in points], **look)  # fmt: skip
+    left.set_ylabel("more survivors\nper 1,000 arrests")
+    right.set_ylabel("the other calls wait longer,\nseconds in the mean")
     right.axhline(HARM_S, color=MUTED, linewidth=0.8, linestyle=(0, (1, 2)))
     right.annotate(f"{HARM_S:g} s", (0.0, HARM_S), xycoords=("axes fraction", "data"),
                    xytext=(3, 3), textcoords="offset points", fontsize=SMALL_PT,
@@ -382,39 +391,7 @@ def over(settings: Sequence[Setting], x: Axis = "load") -> "drawn.Figure":
         axes.set_xlabel(_AXES[x])
     if x == "units":
         left.set_xticks(sorted({one.units for one in settings}))
-    legend_above(figure, left)
-    return figure
-
-
-def survival(setting: Setting, run: FleetRun) -> tuple[float, float | None]:
-    """How many more of 1,000 survive than without seconds."""
-    return run.more_survivors, run.paired_se
-
-
-def wait(setting: Setting, run: FleetRun) -> tuple[float, float | None]:
-    """How much longer the others wait; no point is drawn where there are no others."""
-    later_s = setting.others_later_s(run)
-    return math.nan if later_s is None else later_s, run.others_se_s
-
-
-def draw_lines(axes: "Axes", settings: Sequence[Setting], valued: Valued, x: Axis = "load") -> None:
-    """A line for each rule of recall, full where two always go, dashed where priced."""
-    for run in settings[0].chosen():
-        dashes, marker, size = _LINES[run.policy]
-        found = [(one, one.find(run.policy, run.recall)) for one in settings]
-        points = [(one, other) for one, other in found if other is not None]
-        values = [valued(one, other) for one, other in points]
-        axes.errorbar(
-            [100 * one.never.utilisation if x == "load" else one.units for one, _ in points],
-            [value for value, _ in values], [error or 0.0 for _, error in values],
-            color=_COLOURS[run.recall], linestyle=dashes, marker=marker, markersize=size,
-            markeredgecolor="white", elinewidth=1.2,
-            label=f"{run.policy}, {RECALL_WORDS[run.recall]}",
-        )  # fmt: skip
-
-
-def legend_above(figure: "drawn.Figure", axes: "Axes") -> None:
-    """Say above the figure what the lines of one of its axes are."""
-    handles, labels = axes.get_legend_handles_labels()
+    handles, labels = left.get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside upper left", ncols=2, frameon=False,
                   fontsize=SMALL_PT, labelcolor=INK)  # fmt: skip
+    return figure

@@ -13,7 +13,7 @@ from ideal_dispatch.dispatch.recall import RECALLS, Recall
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.experiment.engine import read_manifest
 from ideal_dispatch.fleet.calls import YEAR_DAYS
-from ideal_dispatch.fleet.results import ENOUGH_YEARS, standard_error
+from ideal_dispatch.fleet.results import standard_error
 from ideal_dispatch.fleet.run import KIND, RUNS, read_runs
 from ideal_dispatch.toml_tables import built, complaints_about
 
@@ -25,7 +25,7 @@ HARM_S = 5.0
 """The other calls are harmed where they wait longer than this, in the mean."""
 
 SURE = 2.0
-"""A difference of more standard errors than this is called sure."""
+"""A difference of more standard errors than this is beyond chance."""
 
 _SAME_CALLS = 0.001
 
@@ -82,16 +82,6 @@ class FleetRun:
         """The standard error of the difference in deaths to a run of the same calls, over years."""
         own, its = np.array(self.deaths_by_year), np.array(other.deaths_by_year)
         return standard_error(own - its) if len(own) == len(its) > 1 else None
-
-    @property
-    def enough_years(self) -> bool:
-        """Whether there are enough years to call a difference sure."""
-        return self.years >= ENOUGH_YEARS
-
-    @property
-    def survivors(self) -> float:
-        """How many of 1,000 patients with a cardiac arrest survive."""
-        return 1000.0 - self.deaths_per_1000
 
     @property
     def more_survivors(self) -> float:
@@ -160,17 +150,17 @@ class Setting:
             None,
         )
 
-    def chosen(self, policies: Sequence[str] = (ALWAYS, PRICED)) -> list[FleetRun]:
-        """The runs of some policies that there are, rule of recall by rule of recall."""
-        wanted = (self.find(policy, recall) for policy, recall in product(policies, RECALLS))
+    def chosen(self) -> list[FleetRun]:
+        """The runs that always send two and those by price, one for each rule of recall."""
+        wanted = (self.find(one, recall) for one, recall in product((ALWAYS, PRICED), RECALLS))
         return [run for run in wanted if run is not None]
 
     def others_later_s(self, run: FleetRun) -> float | None:
-        """How much longer the calls that get no second unit wait than without any seconds."""
+        """How much longer the calls that get no second unit wait than without second units."""
         return more(run.others_mean_s, self.never.others_mean_s)
 
-    def others_surely_sooner(self, run: FleetRun) -> bool:
-        """Whether the others wait less than without seconds, beyond chance."""
+    def others_sooner(self, run: FleetRun) -> bool:
+        """Whether the others wait less than without second units, beyond chance."""
         later_s, error_s = self.others_later_s(run), run.others_se_s
         return later_s is not None and error_s is not None and later_s < -SURE * error_s
 
@@ -203,14 +193,9 @@ class FleetRuns:
             raise InputError("no runs; let the simulation finish a year")
         return cls(tuple(Setting(*key, tuple(runs)) for key, runs in found.items()), tuple(notes))
 
-    def __add__(self, other: "FleetRuns") -> "FleetRuns":
-        """Those of both folders."""
-        notes = dict.fromkeys((*self.notes, *other.notes))
-        return FleetRuns((*self.settings, *other.settings), tuple(notes))
-
     @property
     def main(self) -> Setting:
-        """The setting that is told first: the first city's, fewest entitled, middle load."""
+        """The setting of the headline: the first city's, fewest entitled, middle load."""
         first = self.by_load()[0]
         return first[(len(first) - 1) // 2]
 

@@ -145,7 +145,7 @@ def day_interval(difference: FloatArray, day: IntArray, *, seed: int = 0) -> Int
 
     Incidents of one day share its traffic, so days and not incidents are
     drawn with replacement; the ends are the 2.5 % and 97.5 % quantiles of the
-    resampled means. One day tells nothing about others: the ends are NaN.
+    resampled means. One day says nothing about others: the ends are NaN.
     """
     sums, counts = _by_day(difference, day)
     mean, days = float(difference.mean()), counts.size

@@ -51,10 +51,8 @@ BENCHMARKS: tuple[Benchmark, ...] = ("paper", "common", "hindsight")
 class PolicyOutcomes:
     """What one policy decided about every incident, and what its two ambulances took.
 
-    ``second_drive`` names the second's drive as the log does, and is empty where there is none;
-    there ``second_s`` is NaN. ``proved`` is 1 where the policy's gap is exact, 0 where it is open,
-    and NaN where it has none. ``overlap`` is the share of the second's driving time on roads that
-    the first drove too; ``same_road`` where they drove the very same edges.
+    ``second_s`` is NaN where there is no second. ``overlap`` is the share of the second's driving
+    time on roads that the first drove too; ``same_road`` where they drove the very same edges.
     """
 
     name: str
@@ -62,8 +60,6 @@ class PolicyOutcomes:
     threshold_s: FloatArray
     has_second: BoolArray
     same_depot: BoolArray
-    second_drive: npt.NDArray[np.str_]
-    proved: FloatArray
     primary_s: FloatArray
     second_s: FloatArray
     overlap: FloatArray
@@ -276,7 +272,7 @@ def _decided(
 ) -> dict[str, Any]:
     """The fields of :class:`PolicyOutcomes` for one incident."""
     primary, second, threshold = decision["primary"], decision["second"], decision["threshold_s"]
-    score, status = float(decision["score_s"]), (decision.get("details") or {}).get("gap_status")
+    score = float(decision["score_s"])
     if not math.isfinite(score):
         raise InputError(f"policy {policy}: its score is {score}; scores are finite")
     found = {
@@ -284,8 +280,6 @@ def _decided(
         "threshold_s": -math.inf if threshold is None else float(threshold),
         "has_second": second is not None,
         "same_depot": False,
-        "second_drive": second or "",
-        "proved": math.nan if status is None else float(status == "exact"),
         "primary_s": times[primary],
         "second_s": math.nan,
         "overlap": math.nan,

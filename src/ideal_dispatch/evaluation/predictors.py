@@ -367,88 +367,54 @@ def _table(arrivals: Arrivals) -> "TripTable":
     return TripTable.of(network, replace(trips, observed_s=arrivals.took_s))
 
 
-# --- rankings -----------------------------------------------------------------------
+# --- races --------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Pairs:
-    """The two candidates of races, as arrivals of their own; ``primary`` is 0 or 1."""
+def judge(
+    arrivals: Arrivals,
+    places: Rows,
+    predictors: Predictors,
+    days: npt.NDArray[Any],
+    seed: int = 0,
+) -> JudgedRaces:
+    """Races by their candidates' ``places`` among the arrivals, (n, 2), ranked by all predictors.
 
-    candidates: tuple[Arrivals, Arrivals]
-    expected: tuple[ResponseTime, ResponseTime]
-    primary: Rows
+    A ranking by a predictor asks for the second unit where it expects it soonest after, or most
+    before, the primary of ours.
+    """
+    sides = [arrivals.select(places[:, side]) for side in (0, 1)]
+    one, two = times = [predictors.of(side) for side in sides]
+    mean_s, median_s = (
+        np.column_stack([getattr(time, name) for time in times]) for name in ("mean_s", "median_s")
+    )
+    first, rows = mean_s.argmin(axis=1), np.arange(len(places))
 
-    @classmethod
-    def of(cls, arrivals: Arrivals, places: Rows, predictors: Predictors) -> "Pairs":
-        """Races by their candidates' ``places`` among the arrivals, (n, 2)."""
-        one, two = (arrivals.select(places[:, side]) for side in (0, 1))
-        expected = predictors.of(one), predictors.of(two)
-        both = np.column_stack([time.mean_s for time in expected])
-        return cls((one, two), expected, both.argmin(axis=1))
+    def ahead(values: FloatArray) -> FloatArray:
+        return np.asarray(values[rows, first] - values[rows, 1 - first])
 
-    def __len__(self) -> int:
-        return int(self.primary.size)
-
-    @property
-    def took_s(self) -> FloatArray:
-        return np.column_stack([side.took_s for side in self.candidates])
-
-    def values(self, of: Callable[[Arrivals], FloatArray]) -> FloatArray:
-        """(n, 2): a number of both candidates."""
-        return np.column_stack([of(side) for side in self.candidates])
-
-    def ahead(self, values: FloatArray) -> FloatArray:
-        """The primary's value minus the second unit's."""
-        rows = np.arange(len(self))
-        return np.asarray(values[rows, self.primary] - values[rows, 1 - self.primary])
-
-    @property
-    def pair(self) -> ResponsePair:
-        """What ours expects of the primary and of the second unit."""
-        one, two = self.expected
-        names = ("median_s", "own", "shared")
-        first, second = (
-            replace(
-                one,
-                **{n: np.where(self.primary == s, getattr(one, n), getattr(two, n)) for n in names},
-            )
-            for s in (0, 1)
+    names = ("median_s", "own", "shared")
+    primary, second = (
+        replace(
+            one, **{n: np.where(first == side, getattr(one, n), getattr(two, n)) for n in names}
         )
-        return ResponsePair(first, second)
-
-    def judged(
-        self,
-        predictors: Predictors,
-        scores: Mapping[str, FloatArray],
-        days: npt.NDArray[Any],
-        seed: int = 0,
-    ) -> JudgedRaces:
-        """The races of these days with everything that was expected of them."""
-        mean_s, median_s = (
-            np.column_stack([getattr(time, name) for time in self.expected])
-            for name in ("mean_s", "median_s")
-        )
-        others = {name: self.values(predict) for name, predict in predictors.others.items()}
-        return JudgedRaces(
-            self.took_s,
-            days.astype("M8[D]").astype(np.int64).astype(np.int32),
-            {OURS: mean_s, **others},
-            {OURS: median_s, **others},
-            scores,
-            self.pair.gain_s,
-            self.pair.second_first,
-            seed,
-        )
-
-
-def rank(pairs: Pairs, predictors: Predictors) -> dict[str, FloatArray]:
-    """How urgently each ranking asks for the second unit of every race."""
-    scores = {OURS: pairs.pair.gain_s}
-    for name in (STRAIGHT, ROAD, FREE_FLOW, IDENTITY, BOOSTING):
-        if name in predictors.others:
-            scores[name] = pairs.ahead(pairs.values(predictors.others[name]))
-    drives = pairs.values(predictors.drive)
-    if not np.isnan(drives).any():
-        scores[QUOTE] = pairs.ahead(drives)
-        scores[RATIO] = pairs.ahead(np.log(np.maximum(drives, 1.0)))
-    return scores
+        for side in (0, 1)
+    )
+    pair = ResponsePair(primary, second)
+    others, drives = (
+        {name: np.column_stack([predict(side) for side in sides]) for name, predict in of.items()}
+        for of in (predictors.others, {QUOTE: predictors.drive})
+    )
+    scores = {OURS: pair.gain_s} | {name: ahead(values) for name, values in others.items()}
+    if not np.isnan(drives[QUOTE]).any():
+        scores[QUOTE] = ahead(drives[QUOTE])
+        scores[RATIO] = ahead(np.log(np.maximum(drives[QUOTE], 1.0)))
+    return JudgedRaces(
+        arrivals.took_s[places],
+        days.astype("M8[D]").astype(np.int64).astype(np.int32),
+        {OURS: mean_s, **others},
+        {OURS: median_s, **others},
+        scores,
+        pair.gain_s,
+        pair.second_first,
+        seed,
+    )

@@ -229,7 +229,7 @@ def day_draws(day: npt.NDArray[Any], seed: int = 0, draws: int = _RESAMPLES) -> 
     """(draws, races): how often each race counts where whole days are drawn with replacement.
 
     Races of one day share its traffic and its crews, so that days are drawn, not
-    races. One day tells nothing about others: then there are no draws.
+    races. One day says nothing about others: then there are no draws.
     """
     _, number = np.unique(day, return_inverse=True)
     days = int(number.max()) + 1 if number.size else 0

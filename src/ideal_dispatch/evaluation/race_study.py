@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from ideal_dispatch.arrays import FloatArray, IntArray
 from ideal_dispatch.errors import InputError
-from ideal_dispatch.evaluation.predictors import LONGEST_S, Arrivals, Pairs, fit_predictors, rank
+from ideal_dispatch.evaluation.predictors import LONGEST_S, Arrivals, fit_predictors, judge
 from ideal_dispatch.evaluation.race_judgement import OURS, JudgedRaces
 from ideal_dispatch.files import atomic_write
 from ideal_dispatch.forecast import Model
@@ -180,7 +180,7 @@ def study_races(
     last = responses.date.max().astype(object)
     windows = settings.windows(last)
     judged: list[JudgedRaces] = []
-    told: list[JudgedWindow] = []
+    judged_windows: list[JudgedWindow] = []
     chosen, straight_m = [], []
     days, day_of = races.date, arrivals.of_log("date")
     for number, window in enumerate(windows):
@@ -201,16 +201,15 @@ def study_races(
         if unseen_s is not None:  # decisions by this model use these response times
             predictors.response.save(place / RESPONSE_TIMES)
         watch(f"{stage}predicting", 0.5)
-        pairs = Pairs.of(arrivals, arrivals.places(races.rows[rows]), predictors)
-        scores = rank(pairs, predictors)
-        judged.append(pairs.judged(predictors, scores, days[rows], settings.seed))
+        places = arrivals.places(races.rows[rows])
+        judged.append(judge(arrivals, places, predictors, days[rows], settings.seed))
         chosen.append(rows)
-        straight_m.append(pairs.values(lambda side: side.straight_m))
+        straight_m.append(arrivals.straight_m[places])
         now = arrivals.select((day_of >= start) & (day_of < end))
         if predictors.response.unplaced is None:  # units without a place cannot be predicted
             now = now.select(~np.isnan(predictors.drive(now)))
         predicted_s = {name: predict(now) for name, predict in predictors.others.items()}
-        told.append(
+        judged_windows.append(
             JudgedWindow(
                 window, int(past.sound.sum()), predictors.response, predictors.words, now.took_s,
                 {OURS: predictors.of(now).median_s, **predicted_s},
@@ -228,7 +227,7 @@ def study_races(
         races.select(np.concatenate(chosen)),
         np.concatenate(straight_m),
         number_of.astype(np.int32),
-        tuple(told),
+        tuple(judged_windows),
         left_out,
         network,
     )

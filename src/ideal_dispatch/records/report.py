@@ -307,8 +307,10 @@ def unknown_words(prepared: Prepared, floors: Floors) -> list[dict[str, Any]]:
         elif field == "floor":
             setting = "[floors.words]", f'{_quoted(min(cells))} = ""'
             word = cells[0] if len(set(cells)) == 1 else word
-        told = {"field": field, "word": word, "rows": len(cells)}
-        words.append(told | {"nearest": nearest, "setting": list(setting)})
+        words.append({
+            "field": field, "word": word, "rows": len(cells), "nearest": nearest,
+            "setting": list(setting),
+        })  # fmt: skip
     return sorted(words, key=lambda one: (-one["rows"], one["field"], one["word"]))
 
 
@@ -458,7 +460,7 @@ def _privacy(facts: Mapping[str, Any]) -> Section:
 
 def responses_facts(log: ReadLog, network: RoadNetwork | None = None) -> dict[str, Any]:
     """Everything countable, in the types of JSON; no row of the source is in it."""
-    found, told = log.responses, log.responses.provenance
+    found, origin = log.responses, log.responses.provenance
     races, at = found.races(), np.sort(found.at)
     names = {
         column: [name for name, _ in Counter(sorted(getattr(found, column))).most_common() if name]
@@ -469,7 +471,7 @@ def responses_facts(log: ReadLog, network: RoadNetwork | None = None) -> dict[st
     known["place of the call"] = ~np.isnan(found.lon + found.lat)
     known["place of the start"] = ~np.isnan(found.from_lon + found.from_lat)
     facts = {
-        "agency": told["agency"]["name"],
+        "agency": origin["agency"]["name"],
         "source": log.raw.name,
         "source_checksum": log.raw.checksum,
         "form": log.raw.form,
@@ -501,7 +503,7 @@ def responses_facts(log: ReadLog, network: RoadNetwork | None = None) -> dict[st
         "no_races": dict(races.left_out),
         "notes": list(log.notes),
         "privacy": RESPONSES_PRIVACY,
-        "settings": told["settings"],
+        "settings": origin["settings"],
     }
     if network is not None:
         trips, rows = found.trips(network)
@@ -517,13 +519,13 @@ def _times(found: Responses, rows: BoolArray) -> dict[str, Any]:
     Rows with a remark are no measure of a time; they are counted and not timed.
     """
     recalled, timed = found.recalled & rows, rows & (found.remark == 0)
-    # a log of arrivals alone does not tell who was recalled
-    told = not found.arrived.all() and rows.any()
+    # a log of arrivals alone does not say which units were recalled
+    known = not found.arrived.all() and rows.any()
     return {
         "responses": int(rows.sum()),
         **{name: _median_and_tail(getattr(found, name)[timed]) for name in _PARTS},
         "recalled": int(recalled.sum()),
-        "recalled_share": round(float(recalled.sum() / rows.sum()), 4) if told else None,
+        "recalled_share": round(float(recalled.sum() / rows.sum()), 4) if known else None,
         "held_s": _median_and_tail(found.held_s[recalled]),
     }
 
@@ -555,7 +557,7 @@ def _finite(value: float) -> float | None:
 
 
 def _shown(text: str, field: str) -> str:
-    """A text as it may leave the house: as it is, or how long it was."""
+    """A text that may be passed on: unchanged, or how long it was."""
     return text if len(text) <= _LONGEST[field] else f"({len(text)} characters)"
 
 

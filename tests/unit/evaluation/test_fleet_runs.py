@@ -18,7 +18,6 @@ def test_numbers_that_follow_from_a_row() -> None:
     always = setting.find("always", "none")
     assert always is not None
     assert always.calls_a_year == 36_500.0
-    assert always.survivors == 110.0
     assert always.more_survivors == 10.0
     assert always.unit_hours == pytest.approx(0.03 * 36_500 * 15 / 60)
     assert setting.others_later_s(always) == 6.0

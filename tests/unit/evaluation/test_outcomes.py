@@ -59,7 +59,6 @@ def test_arrays_by_hand(tmp_path: Path, lines: list[dict[str, Any]]) -> None:
     assert control.threshold_s.tolist() == [-np.inf, -np.inf]
     assert control.overlap.tolist() == [30 / 120, 0.0]
     assert control.same_road.tolist() == [False, False]
-    assert control.second_drive.tolist() == ["s1", "s1+bbbbbbbb"]
 
 
 def test_three_benchmarks(tmp_path: Path, lines: list[dict[str, Any]]) -> None:

@@ -25,7 +25,7 @@ def policy(scores: list[float], missing: int = 0, second_s: float = 90.0) -> Pol
     has = np.arange(count) < count - missing
     return PolicyOutcomes(
         "one", np.array(scores), np.full(count, 2.5), has, np.zeros(count, bool),
-        np.where(has, "s1", ""), np.full(count, np.nan), np.full(count, 100.0),
+        np.full(count, 100.0),
         np.where(has, second_s, np.nan), np.where(has, 0.0, np.nan), np.zeros(count, bool),
     )  # fmt: skip
 
