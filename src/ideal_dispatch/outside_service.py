@@ -102,19 +102,24 @@ class BudgetError(IdealError):
 
 
 class RequestBudget:
-    """How many requests may be sent, if there is a ``limit``, and how many were ``spent``.
+    """How many requests may be sent, if there is a ``limit``, and how many were.
 
-    A request counts when it is sent, whatever comes back: a retry counts again.
+    A request counts when it is sent, whatever comes back: a retry counts again, a recorded answer
+    does not count. With a ``file`` the budget outlives a crash: the file gets a byte for every
+    request before it is sent.
     """
 
-    def __init__(self, limit: int | None = None) -> None:
+    def __init__(
+        self, limit: int | None = None, file: str | os.PathLike[str] | None = None
+    ) -> None:
         if limit is not None:
             Range(whole=True).check(limit, "request budget")
-        self.limit, self.spent = limit, 0
-        self._lock = Lock()
+        self.limit, self._lock = limit, Lock()
+        self._file = None if file is None else open(file, "ab", buffering=0)  # noqa: SIM115
+        self.spent = 0 if self._file is None else self._file.tell()
 
     def spend(self, kind: str) -> None:
-        """Count what is about to be sent, or refuse it with a :class:`BudgetError`."""
+        """Count a request that is about to be sent, or refuse it with a :class:`BudgetError`."""
         with self._lock:
             if self.limit is not None and self.spent >= self.limit:
                 raise BudgetError(
@@ -122,25 +127,14 @@ class RequestBudget:
                     f"({self.spent} sent); raise it to go on"
                 )
             self.spent += 1
-
-
-class KeptBudget(RequestBudget):
-    """A budget that outlives a crash: a file has a byte for every request, before it is sent."""
-
-    def __init__(self, limit: int, file: str | os.PathLike[str]) -> None:
-        super().__init__(limit)
-        self._file = open(file, "ab", buffering=0)  # noqa: SIM115  # closed by close()
-        self.spent = self._file.tell()
-
-    def spend(self, kind: str) -> None:
-        """Count what is about to be sent, or refuse it with a :class:`BudgetError`."""
-        super().spend(kind)
-        self._file.write(b".")
-        os.fsync(self._file.fileno())
+            if self._file is not None:
+                self._file.write(b".")
+                os.fsync(self._file.fileno())
 
     def close(self) -> None:
         """Close the file."""
-        self._file.close()
+        if self._file is not None:
+            self._file.close()
 
 
 class Timer(Protocol):

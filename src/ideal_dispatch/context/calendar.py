@@ -112,13 +112,12 @@ def zone(name: str) -> ZoneInfo:
 def _country_code(name: str) -> str:
     from holidays.registry import COUNTRIES
 
-    codes = {code: entry[1] for entry in COUNTRIES.values() for code in entry[1:3]}
-    asked = str(name).strip()
-    if asked.upper() in codes:
-        return codes[asked.upper()]
-    plain = asked.lower().replace(" ", "")
-    meant = [e[1] for module, e in COUNTRIES.items() if module.replace("_", "") == plain]
-    hint = f"did you mean {meant[0]}? " if meant else ""
+    codes = {code.casefold(): one[1] for one in COUNTRIES.values() for code in one[1:3]}
+    words = {module.replace("_", ""): one[1] for module, one in COUNTRIES.items()}
+    asked = str(name).replace(" ", "").casefold()
+    if asked in codes:
+        return codes[asked]
+    hint = f"did you mean {words[asked]}? " if asked in words else ""
     raise InputError(
         f"country {name!r} has no known holidays; {hint}"
         f"use one of {', '.join(sorted(set(codes.values())))}"
@@ -134,11 +133,10 @@ def _checked(
 
     entity = holidays.country_holidays(country)
     if subdivision:
-        aliases: Mapping[str, str] = entity.subdivisions_aliases
         codes = {code.casefold(): code for code in entity.subdivisions}
-        codes |= {alias.casefold(): code for alias, code in aliases.items()}
-        known = ", ".join(entity.subdivisions) or "none; leave it out"
+        codes |= {alias.casefold(): code for alias, code in entity.subdivisions_aliases.items()}
         if subdivision.casefold() not in codes:
+            known = ", ".join(entity.subdivisions) or "none; leave it out"
             raise InputError(
                 f"subdivision {subdivision!r} of {country} is not known; possible: {known}"
             )

@@ -26,7 +26,7 @@ from ideal_dispatch.experiment.engine import Run
 from ideal_dispatch.files import write_file
 from ideal_dispatch.forecast import Model
 from ideal_dispatch.forecast.response_time import ResponseModel
-from ideal_dispatch.outside_service import BudgetError, KeptBudget
+from ideal_dispatch.outside_service import BudgetError, RequestBudget
 from ideal_dispatch.replay import study
 from ideal_dispatch.replay.drive import Drive, World, driving
 from ideal_dispatch.replay.experiment import Experiment, Ground
@@ -119,7 +119,7 @@ def run_live(
         ExitStack() as open_,
     ):
         study.note_start(whole, experiment, recorded)
-        budget = open_.enter_context(closing(KeptBudget(most, whole.folder / REQUESTS)))
+        budget = open_.enter_context(closing(RequestBudget(most, whole.folder / REQUESTS)))
         with complaints_about(experiment.path):
             sources = _sources(experiment, ground, budget, clock)
         for source in sources:
@@ -149,7 +149,7 @@ def _parts(experiment: Experiment, ground: Ground) -> FittedParts:
 
 
 def _sources(
-    experiment: Experiment, ground: Ground, budget: KeptBudget, clock: LiveClock
+    experiment: Experiment, ground: Ground, budget: RequestBudget, clock: LiveClock
 ) -> list[TrafficSource]:
     """The router that is asked at the call, and where it is another one, that on the way."""
     live, folder, zone = experiment.live, experiment.folder, ground.calendar.time_zone
@@ -225,7 +225,7 @@ class _LiveRun:
     pushed: int = 0
     stopped: str = ""
 
-    def finish(self, budget: KeptBudget) -> LiveSummary:
+    def finish(self, budget: RequestBudget) -> LiveSummary:
         """Drive what is missing; the log has what is finished, also where not all is."""
         run, void = self.run, 0
         if run.manifest.get("replayed") is None:

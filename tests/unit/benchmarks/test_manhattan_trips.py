@@ -5,11 +5,9 @@ import gzip
 from pathlib import Path
 
 import numpy as np
-import pytest
 
 from benchmarks.manhattan_trips import EDGES, NODES, TRIPS, manhattan
 from ideal_dispatch.context.encoding import PAPER_COLUMNS
-from ideal_dispatch.errors import InputError
 
 HEADER = (
     "obs_id,duration,hour,weekday,"
@@ -76,14 +74,3 @@ def test_each_rule_drops_its_row_and_is_counted(tmp_path: Path) -> None:
         "both ends at one node": 1,
         "straight-line speed outside 1–100 km/h": 1,
     }
-
-
-def test_missing_and_foreign_files(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no such file"):
-        manhattan(tmp_path)
-    with pytest.raises(InputError, match="not the taxi trips of statsmaths"):
-        manhattan(_folder(tmp_path, ["1,2"], header="a,b"))
-    with pytest.raises(InputError, match="not the taxi trips of statsmaths"):
-        manhattan(_folder(tmp_path, [f"x,soon,17,1,{WEST},{EAST}"]))
-    with pytest.raises(InputError, match="not the taxi trips of statsmaths"):
-        manhattan(_folder(tmp_path, ["x,300,17"]))

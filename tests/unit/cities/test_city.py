@@ -37,11 +37,6 @@ def test_a_saved_city_comes_back(hamlet: City, tmp_path: Path) -> None:
     assert again.node_districts == ("Upper", "Lower")
 
 
-def test_territories_are_read_only(hamlet: City) -> None:
-    with pytest.raises(ValueError, match="read-only"):
-        hamlet.region[0] = 1  # type: ignore[index]
-
-
 def test_a_territory_without_a_depot_is_refused(hamlet: City) -> None:
     with pytest.raises(InputError, match="region: every node needs one of 1 numbers from 0"):
         replace(hamlet, region=np.array([0, 1], np.int32))

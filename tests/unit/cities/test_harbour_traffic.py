@@ -48,13 +48,6 @@ def test_days_differ(traffic: RecordedTraffic) -> None:
     assert 0 < sum(wet) < len(wet)
 
 
-def test_the_rain_of_every_simulated_hour_is_kept(traffic: RecordedTraffic) -> None:
-    [morning] = [s for s in traffic.stretches if s.start.isoformat()[:13] == "2025-06-02T06"]
-    assert morning.weather[:-1, 1].sum() == 0.0
-    assert morning.weather[-1, 1] == pytest.approx(2.4, abs=0.05)  # from 9 to 10 h
-    assert traffic.context(morning.start + timedelta(hours=3.5)).weather.rainfall_mm.value == 0.0
-
-
 def test_all_are_congested_and_none_is_gridlocked(traffic: RecordedTraffic) -> None:
     assert broken_rules(traffic) == []
     stretch = traffic.stretches[0]

@@ -39,15 +39,6 @@ def test_categories_are_joined() -> None:
     assert Calendar("Asia/Hong_Kong", "HK", categories="optional") == HONG_KONG  # type: ignore[arg-type]
 
 
-def test_eves_cross_the_year() -> None:
-    assert HONG_KONG.is_holiday_eve(date(2023, 12, 31))
-    assert not HONG_KONG.is_holiday(date(2023, 12, 31))
-    assert HONG_KONG.is_holiday_eve(date(2024, 3, 29))  # both a holiday and an eve
-    for year in (2019, 2024):
-        for day in days(year):
-            assert HONG_KONG.is_holiday_eve(day) == HONG_KONG.is_holiday(day + timedelta(days=1))
-
-
 def test_the_day_is_the_citys() -> None:
     late = datetime(2023, 12, 31, 16, 30, tzinfo=UTC)  # 00:30 of New Year's Day in Hong Kong
     context = HONG_KONG.context(late)
@@ -67,23 +58,6 @@ def test_the_context_carries_weather_and_extras() -> None:
     assert row[0] == 31.5
     assert row[5] == 12
     assert row[-1] == 2
-
-
-def test_the_hour_that_comes_twice() -> None:
-    new_york = Calendar("America/New_York", "US", "NY")
-    first = new_york.context(datetime(2023, 11, 5, 5, 30, tzinfo=UTC)).at
-    second = new_york.context(datetime(2023, 11, 5, 6, 30, tzinfo=UTC)).at
-    assert (first.hour, first.fold, second.hour, second.fold) == (1, 0, 1, 1)
-    assert (second.astimezone(UTC) - first.astimezone(UTC)) == timedelta(hours=1)
-
-
-def test_the_hour_that_is_skipped() -> None:
-    london = Calendar("Europe/London", "GB", "ENG")
-    before = london.local(datetime(2024, 3, 31, 0, 59, tzinfo=UTC))
-    after = london.local(datetime(2024, 3, 31, 1, 0, tzinfo=UTC))
-    assert (before.hour, after.hour) == (0, 2)
-    assert london.is_holiday(date(2024, 4, 1))  # Easter Monday: not in Scotland
-    assert not Calendar("Europe/London", "GB", "SCT").is_holiday(date(2024, 4, 1))
 
 
 def test_what_was_looked_up_can_be_sent_and_needs_no_library() -> None:

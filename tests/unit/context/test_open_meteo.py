@@ -3,14 +3,13 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
-from zoneinfo import ZoneInfo
 
 import numpy as np
 import pytest
 
 from ideal_dispatch.context import OpenMeteo, Weather
-from ideal_dispatch.context.open_meteo import ARCHIVE_URL, FIELDS, FORECAST_URL
-from ideal_dispatch.context.weather import PATIENCE, OutdatedWeatherError
+from ideal_dispatch.context.open_meteo import FIELDS
+from ideal_dispatch.context.weather import PATIENCE
 from ideal_dispatch.errors import WeatherError
 from tests.stand_in import Answer, Asked, serve
 
@@ -71,12 +70,6 @@ def test_a_reading_has_values_units_and_origin() -> None:
     assert "apikey" not in query
 
 
-def test_the_citys_time_is_turned_into_utc() -> None:
-    with serve(good) as server:
-        local = NOW.astimezone(ZoneInfo("Asia/Hong_Kong"))
-        assert forecast(server.url).reading(local, *HERE).wind_kmh.value == 9
-
-
 def test_just_before_midnight_belongs_to_the_next_day() -> None:
     with serve(good) as server:
         provider = forecast(server.url)
@@ -121,18 +114,6 @@ def test_a_forecast_is_renewed_and_a_settled_month_is_not() -> None:
     dates = [asked.query["start_date"] for asked in server.asked]
     assert dates.count("2024-06-15") == 2
     assert dates.count("2023-05-01") == 1
-
-
-def test_an_outage_after_a_good_answer() -> None:
-    clock, answers = [NOW], [good]
-    with serve(lambda asked: answers[0](asked)) as server:
-        provider = forecast(server.url, lambda: clock[0])
-        provider.reading(NOW, *HERE)
-        answers[0] = lambda asked: Answer("", 503)
-        clock[0] += timedelta(hours=2)
-        with pytest.raises(OutdatedWeatherError, match="HTTP 503") as caught:
-            provider.reading(clock[0], *HERE)
-        assert caught.value.known.wind_kmh.value == 11
 
 
 def test_a_commercial_key_is_sent_and_never_shown() -> None:
@@ -188,8 +169,3 @@ def test_answers_that_are_no_weather(answer: Callable[[Asked], Answer]) -> None:
         forecast(server.url).reading(NOW, *HERE)
     assert server.url in str(caught.value)
     assert "\n" not in str(caught.value)
-
-
-def test_defaults_are_the_public_service() -> None:
-    assert OpenMeteo.forecast().url == FORECAST_URL
-    assert OpenMeteo.archive().url == ARCHIVE_URL

@@ -44,14 +44,6 @@ def test_a_trip_by_stamps(tmp_path: Path, grid: RoadNetwork) -> None:
     assert Trips.load(tmp_path / "a.trips").provenance == trips.provenance
 
 
-@pytest.mark.parametrize(("row", "broken"), [("", 0), ("1,2023-01-02", 1)])
-def test_a_file_without_a_whole_row(
-    tmp_path: Path, grid: RoadNetwork, row: str, broken: int
-) -> None:
-    prepared = run(tmp_path, grid, row)
-    assert (len(prepared.trips), len(prepared.raw.broken)) == (0, broken)
-
-
 def test_the_papers_subtraction(tmp_path: Path, grid: RoadNetwork) -> None:
     row = "1,2023-01-02 10:00,,,2023-01-02 10:10,A1,114.008,22.004,12/F"
     prepared = run(
@@ -167,14 +159,6 @@ def test_every_reason_of_a_row_is_told(tmp_path: Path, grid: RoadNetwork) -> Non
     assert len(prepared.trips) == 0
 
 
-def test_swapped_where_both_would_be_degrees(tmp_path: Path) -> None:
-    lon, lat = np.array([7.0, 7.01, 7.02]), np.array([43.0, 43.0, 43.01])
-    town = RoadNetwork.from_arrays([0, 1, 1, 2], [1, 0, 2, 1], [900, 900, 1500, 1500], lon, lat)
-    row = "1,2023-01-02 10:00:00,2023-01-02 10:01:00,2023-01-02 10:05:00,,A,43.01,7.02,"
-    prepared = run(tmp_path, town, row, depots="name,lon,lat\nA,7.0,43.0\n")
-    assert _reasons(prepared, "quarantined") == {2: "latitude and longitude are swapped"}
-
-
 @pytest.mark.parametrize(
     ("row", "tables", "rule"),
     [
@@ -213,10 +197,6 @@ def test_rules_are_counted(
     assert not prepared.quarantined
 
 
-def test_floors_count_only_where_they_are_needed(tmp_path: Path, grid: RoadNetwork) -> None:
-    assert len(run(tmp_path, grid, GOOD + "R/F").trips) == 1
-
-
 def test_months_are_of_the_citys_calendar(tmp_path: Path, grid: RoadNetwork) -> None:
     row = GOOD.replace("2023-01-02 10", "2023-02-01T00").replace("00:00:00", "00:00:00")
     prepared = run(tmp_path, grid, row, exclusions={"months": ["2023-02"]})
@@ -240,11 +220,6 @@ def test_rules_add_up_where_they_overlap(tmp_path: Path, grid: RoadNetwork) -> N
     )
     counts = {r.rule: (r.applies, r.removed) for r in prepared.rules if r.applies}
     assert counts == {"month": (2, 2), "near": (2, 0)}
-
-
-def test_a_bad_row_does_not_take_its_repetition_with_it(tmp_path: Path, grid: RoadNetwork) -> None:
-    prepared = run(tmp_path, grid, f"{GOOD.replace('10:05:00', '10:01:00')}\n{GOOD}")
-    assert prepared.trips.row.tolist() == [3]  # type: ignore[union-attr]
 
 
 def test_depots_by_name_alias_and_place(tmp_path: Path, grid: RoadNetwork) -> None:

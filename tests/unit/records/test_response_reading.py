@@ -109,12 +109,6 @@ def test_a_grid_needs_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
         to_degrees(np.array([530034.0]), np.array([180381.0]), 27700)
 
 
-def test_a_column_with_a_bar_in_its_name(tmp_path: Path) -> None:
-    header = logs.HEADER.replace("unit", "Unit|Crew")
-    found = logs.responses(tmp_path, header=header, columns={"unit": "Unit|Crew"})
-    assert found.unit.tolist() == ["A1", "B1"]
-
-
 def test_a_grid_needs_its_number(tmp_path: Path) -> None:
     header = logs.HEADER.replace("lon,lat", "easting,northing")
     with pytest.raises(InputError, match="eastings and northings need grid.epsg"):
@@ -240,13 +234,6 @@ def test_rows_that_cannot_be_used_stop_no_other(tmp_path: Path) -> None:
         "the same call and unit as in an earlier row": 1,
     }
     assert [row for row, _ in found.left_out] == [5, 6, 7, 8, 9, 10, 11, 12]
-
-
-def test_what_is_missing_is_kept_as_missing(tmp_path: Path) -> None:
-    one = logs.responses(tmp_path, f"2,A1,,{DAY}10:00:00,,,,,,,\n")[0]
-    assert (one.dispatched, one.on_scene, one.lon, one.from_lat, one.remark) == (
-        None, None, None, None, ""
-    )  # fmt: skip
 
 
 def test_times_that_cannot_be_are_remarked(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 import json
 import os
 import runpy
-import socket
 import subprocess
 import sys
 import threading
@@ -103,11 +102,6 @@ def test_the_cpu_build_is_taken_where_both_kinds_are_offered(place: Place, serve
     assert place.has == {"torch": CPU}
 
 
-def test_without_the_script_the_ordinary_index_brings_cuda(place: Place) -> None:
-    place.run("-m", "pip", "install", "-q", f"torch=={CUDA}")
-    assert place.has == {"torch": CUDA, "nvidia-thing": "13.0"}
-
-
 @pytest.mark.parametrize("index", ["nonsense", "empty", "not_here"])
 def test_an_index_without_the_build_is_named_and_the_ordinary_one_follows(
     place: Place, server: str, index: str
@@ -116,19 +110,6 @@ def test_an_index_without_the_build_is_named_and_the_ordinary_one_follows(
     assert said.startswith(FALLS_BACK)
     assert said.count("\n") == 1
     assert place.has == {"torch": CUDA, "nvidia-thing": "13.0"}
-
-
-def test_an_index_out_of_reach_is_named_and_the_ordinary_one_follows(place: Place) -> None:
-    assert place.setup("http://127.0.0.1:9/").startswith(FALLS_BACK)
-    assert place.has["torch"] == CUDA
-
-
-@pytest.mark.slow
-def test_an_index_that_never_answers_is_not_waited_for_long(place: Place) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as silent:
-        said = place.setup(f"http://127.0.0.1:{silent.getsockname()[1]}/")
-    assert said.startswith(FALLS_BACK)
-    assert place.has["torch"] == CUDA
 
 
 def test_a_torch_that_is_installed_stays(place: Place) -> None:
@@ -149,17 +130,6 @@ def test_make_asks_for_it_before_the_packages() -> None:
         ["make", "-n", "-B", "setup"], cwd=ROOT, capture_output=True, text=True, check=True
     ).stdout
     assert 0 < planned.index("tools/cpu_torch.py") < planned.index("--editable")
-
-
-def test_the_index_is_named_in_one_place() -> None:
-    files = [
-        file
-        for pattern in ("*.*", "Makefile", ".ci/*", "deploy/*", "docs/*.md", "tools/*.py")
-        for file in ROOT.glob(pattern)
-        if file.is_file()
-    ]
-    naming = [file for file in files if "download.pytorch.org" in file.read_text(encoding="utf-8")]
-    assert naming == [SCRIPT]
 
 
 def _wheel(folder: Path, name: str, version: str, requires: str | None = None) -> None:

@@ -2,7 +2,6 @@
 
 import math
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -11,7 +10,7 @@ from ideal_dispatch import RoadNetwork
 from ideal_dispatch.arrays import FloatArray
 from ideal_dispatch.dispatch import Policy, Situation
 from ideal_dispatch.dispatch.threshold import ConstantThreshold
-from ideal_dispatch.errors import FileFormatError, InputError
+from ideal_dispatch.errors import InputError
 from tests.contracts.policy import PolicyContract
 from tests.unit.dispatch.worlds import situation
 from workshop.learned_trigger import LearnedTrigger, Trigger, fit_trigger
@@ -47,54 +46,6 @@ def test_loaded_it_says_the_same(tmp_path: Path) -> None:
     assert (tmp_path / "a.trigger").read_bytes() == (tmp_path / "b.trigger").read_bytes()
     other = fit_trigger(features, differences, seed=2)
     assert not np.array_equal(other.predict(features), trigger.predict(features))
-
-
-def test_unknown_features_where_training_knew_all() -> None:
-    features, differences = _calls()
-    trigger = fit_trigger(np.nan_to_num(features), differences)
-    assert np.isfinite(trigger.predict([[np.nan, np.nan, np.nan]])).all()
-
-
-@pytest.mark.parametrize(
-    ("features", "saved", "options", "says"),
-    [
-        (np.zeros((5, 2)), np.zeros(5), {}, "5 calls with 2 features; at least 20 calls"),
-        (np.zeros((30, 0)), np.zeros(30), {}, "30 calls with 0 features"),
-        (np.zeros((30, 2)), np.zeros(29), {}, "seconds saved: expected 30 values, got 29"),
-        (np.full((30, 2), np.inf), np.zeros(30), {}, "call 0: a feature is infinite"),
-        (np.zeros((30, 2)), np.full(30, np.nan), {}, "call 0: seconds saved must be finite"),
-        (np.zeros(30), np.zeros(30), {}, "trigger features: expected any × any values, got 30"),
-        (np.zeros((30, 2)), np.zeros(30), {"seed": -1}, "seed -1: it must be from 0"),
-        (np.zeros((30, 2)), np.zeros(30), {"names": ("a",)}, "1 names for 2 features"),
-        ([["x"]] * 30, np.zeros(30), {}, "trigger features"),
-    ],
-)
-def test_tables_that_teach_nothing(
-    features: Any, saved: Any, options: dict[str, Any], says: str
-) -> None:
-    with pytest.raises(InputError, match=says):
-        fit_trigger(features, saved, **options)
-
-
-def test_rows_it_cannot_read() -> None:
-    trigger = fit_trigger(*_calls(60))
-    for rows in (np.zeros((4, 2)), np.zeros(3), [[np.inf, 0.0, 0.0]]):
-        with pytest.raises(InputError, match="rows of 3 finite or unknown features are needed"):
-            trigger.predict(rows)
-
-
-def test_damaged_files(tmp_path: Path) -> None:
-    path = tmp_path / "a.trigger"
-    fit_trigger(*_calls(60)).save(path)
-    whole = path.read_bytes()
-    for content, says in (
-        (whole[: len(whole) // 2], "truncated or damaged trigger file"),
-        (b"", "the file is empty"),
-        (b"pickle", "not a trigger file; fit and save one again"),
-    ):
-        path.write_bytes(content)
-        with pytest.raises(FileFormatError, match=says):
-            Trigger.load(path)
 
 
 @pytest.fixture
@@ -148,10 +99,3 @@ def test_a_trigger_of_scikit_learn(three: Situation) -> None:
     forest.fit(np.arange(48.0).reshape(4, 12), [1.0, 2.0, 3.0, 4.0])
     decided = LearnedTrigger(forest).decide(three, np.random.default_rng(0))
     assert 1.0 <= decided.score_s <= 4.0
-
-
-def test_who_is_alone_has_no_score(grid: RoadNetwork) -> None:
-    decided = LearnedTrigger(Fitted(9)).decide(
-        situation(grid, 65, (0, 1)), np.random.default_rng(0)
-    )
-    assert (decided.second, decided.score_s) == (None, 0.0)

@@ -2,15 +2,14 @@
 
 import csv
 import hashlib
-from datetime import UTC, datetime
+from datetime import UTC
 from pathlib import Path
-from zoneinfo import ZoneInfo
 
 import numpy as np
 import pytest
 
 import workshop.samples
-from ideal_dispatch import AgencySettings, Depot, Responses, RoadNetwork, prepare_records
+from ideal_dispatch import AgencySettings, Responses, RoadNetwork, prepare_records
 from ideal_dispatch.cities import HARBOUR_RECORDS, harbour_city
 from ideal_dispatch.dispatch import Assignment
 from ideal_dispatch.records.prepare import Prepared
@@ -24,10 +23,7 @@ from workshop.samples import (
     LOG_DEFECTS,
     RECORD_DEFECTS,
     SECONDS_PER_FLOOR,
-    Service,
-    seconds_in,
     seconds_that_hour,
-    unit_log,
 )
 
 DATA = ROOT / "examples" / "data"
@@ -137,11 +133,6 @@ def test_the_papers_regression_recovers_it_too(network: RoadNetwork) -> None:
     assert set(np.asarray(paper.trips.target).tolist()) == {TARGETS.index(SUBTRACTION)}
 
 
-def test_weather_is_that_of_the_file(prepared: Prepared) -> None:
-    assert prepared.weather_counts["rainfall_mm"] == {"sumo": len(prepared.trips)}
-    assert not np.isnan(prepared.trips.contexts).any()
-
-
 @pytest.mark.slow
 def test_nothing_personal_is_written(
     network: RoadNetwork, prepared: Prepared, tmp_path: Path
@@ -233,21 +224,3 @@ def test_units_drive_at_their_time_of_day(grid: RoadNetwork) -> None:
     path = recorded.quote(0, 65, recorded_at).path
     truth = drive(recorded, grid, Assignment(0, path), 65, recorded_at, World.EXPERIENCED)
     assert seconds_that_hour(recorded, 0, 65, a_year_later) == truth.total_s
-
-
-@pytest.mark.parametrize("hour", [3, 9, 23])
-def test_an_hour_that_was_not_recorded_has_no_drive(hour: int, grid: RoadNetwork) -> None:
-    at = moment(grid).replace(hour=hour, minute=0)
-    assert seconds_that_hour(world(grid), 0, 65, at) == 0.0
-    assert seconds_in(world(grid), 0, 119, moment(grid, 119.9)) == 0.0
-
-
-def test_any_network(grid: RoadNetwork) -> None:
-    def drive_s(origin: int, destination: int, at: datetime) -> float:
-        return 100.0
-
-    depots, zone = [Depot("a", 0), Depot("b", 119)], ZoneInfo("Europe/London")
-    rows = unit_log(Service(grid, depots, zone, drive_s, 2023), 1, 20)
-    assert len(rows) > 20
-    assert {truth["drive_s"] for _, truth in rows} <= {str(n) for n in range(50, 200)}
-    assert len(unit_log(Service(grid, depots[:1], zone, drive_s, 2023), 1, 20)) == 20

@@ -94,15 +94,6 @@ def test_rows_that_are_no_roads_are_dropped(tmp_path: Path) -> None:
     assert dropped["rows not for cars: steps"] == 1
 
 
-def test_quotation_marks_that_are_not_closed(tmp_path: Path) -> None:
-    for row in ('A1,3,5,"Rue\n2,4,5,\n', 'A1,3,5,"Rue" X\n', "A1,3,5," + "x" * 200_000 + "\n"):
-        with pytest.raises(
-            FileFormatError,
-            match=r"edges.csv line \d: cannot be taken apart|quotation mark opened in row \d",
-        ):
-            read_network(**_write(tmp_path, EDGES + row))
-
-
 def test_ids_stay_as_they_are_written(tmp_path: Path) -> None:
     for node in ("007", "99999999999999999999"):
         files = _write(tmp_path, EDGES.replace("A1", node), NODES.replace("A1", node))
@@ -201,21 +192,6 @@ def test_thousands_are_never_read_as_decimals(tmp_path: Path, delimiter: str) ->
         read_network(**_write(tmp_path, rows.replace("900", "900,5"), points))
     with pytest.raises(InputError, match=r"line 3: length_m is '1.200', which may be thousands"):
         read_network(**_write(tmp_path, rows.replace(",", "."), points.replace(".", ",")))
-
-
-def test_three_decimals_are_decimals_where_the_files_say_so(tmp_path: Path) -> None:
-    plain = read_network(**_write(tmp_path), simplify=False)
-    edges = EDGES.replace("900", "900.000").replace("800", "800.000")
-    assert read_network(**_write(tmp_path, edges), simplify=False).checksum == plain.checksum
-    edges, nodes = (text.replace(",", ";").replace(".", ",") for text in (edges, NODES))
-    assert read_network(**_write(tmp_path, edges, nodes), simplify=False).checksum == plain.checksum
-
-
-def test_limits_with_decimal_commas(tmp_path: Path) -> None:
-    edges = EDGES.replace(",name", ",maxspeed").replace("Quai", "48.5").replace('Rue "X"', "")
-    edges, nodes = (text.replace(",", ";").replace(".", ",") for text in (edges, NODES))
-    network = read_network(**_write(tmp_path, edges, nodes), simplify=False)
-    assert np.nanmax(network.speed_kmh) == 48.5
 
 
 def test_lengths_below_the_straight_line(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ import pytest
 from ideal_dispatch import Depot, RoadNetwork
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.network.readers import read_network
-from ideal_dispatch.network.readers.depot_table import depot_rows, read_depots
+from ideal_dispatch.network.readers.depot_table import read_depots
 from ideal_dispatch.records.agency import Depots
 from ideal_dispatch.records.places import read_depot_book
 from tests.unit.network.readers.test_csv_files import _write
@@ -45,13 +45,6 @@ def test_two_depots_of_one_name_are_refused(tmp_path: Path) -> None:
     table.write_text("name,lon,lat\nNorth,7.0101,43.01\nSouth,7.0,43.0\nNorth,7.0,43.0\n")
     with pytest.raises(InputError, match=r"csv line 4: depot North is in line 2 already; give"):
         read_depots(table, network)
-
-
-def test_names_may_stand_in_any_column_of_names(grid: RoadNetwork, tmp_path: Path) -> None:
-    table = tmp_path / "depots.csv"
-    table.write_text(f"Call sign,code,index,lon,lat\nA1,N,7,{grid.lon[3]},{grid.lat[3]}\n")
-    where, (row,) = depot_rows(table, grid)
-    assert (where, row.name, row.aliases, row.node) == (str(table), "N", ("A1",), 3)
 
 
 @pytest.mark.parametrize("column", ["station #", "index"])

@@ -15,7 +15,6 @@ import shapely
 from ideal_dispatch import RoadNetwork
 from ideal_dispatch.errors import FileFormatError, InputError
 from ideal_dispatch.network.readers import read_network
-from ideal_dispatch.network.road_class import ROAD_CLASSES
 
 osmnx = pytest.importorskip("osmnx", reason="the geo extra is not installed")
 
@@ -96,15 +95,6 @@ def _directed(network: RoadNetwork, name: str) -> set[tuple[int, int]]:
     ids = network.node_ids.tolist()
     edges = [edge for edge in range(network.num_edges) if network.name[edge] == name]
     return {(ids[network.tail[edge]], ids[network.head[edge]]) for edge in edges}
-
-
-def test_of_several_classes_the_first_road_counts(graph: Any, tmp_path: Path) -> None:
-    graph.edges[1, 2, 0].update(highway=["footway", "tertiary", "primary"], access=["no", "yes"])
-    graph.edges[2, 3, 0].update(highway=["footway", "tertiary", "primary"], name="Walk")
-    osmnx.save_graphml(graph, tmp_path / "city.graphml")
-    network = read_network(tmp_path / "city.graphml", simplify=False)
-    assert ROAD_CLASSES[network.road_class[network.name.index("Walk")]] == "tertiary"
-    assert "Quai" not in network.name, "of other tags the first value counts"
 
 
 def test_graphml_that_is_not_ours(graph: Any, tmp_path: Path) -> None:

@@ -130,12 +130,6 @@ def test_what_does_not_count_is_counted(tmp_path: Path, relation: Relation, why:
     assert _report(network) == {f"turn restrictions {why}": 1}
 
 
-def test_several_ways_may_be_closed_at_once(tmp_path: Path) -> None:
-    tags, members = _turn("no_exit", 10, 1, 12)
-    network = _read(tmp_path, CROSSING_PLACES, CROSSING, [(tags, [*members, ("way", "to", 13)])])
-    assert _by_nodes(network) == {(2, 1, 4), (2, 1, 5)}
-
-
 @pytest.mark.parametrize("simplify", [True, False])
 def test_no_turn_along_ways(tmp_path: Path, simplify: bool) -> None:
     relation = _turn("no_u_turn", 20, [24, 27], 23)
@@ -143,11 +137,6 @@ def test_no_turn_along_ways(tmp_path: Path, simplify: bool) -> None:
     middle = () if simplify else (7,)
     assert _by_nodes(network) == {(1, 2, *middle, 5, 4)}
     assert network.num_nodes == (6 if simplify else 7), "the middle of the link is no junction"
-
-
-def test_the_ways_between_may_stand_in_any_order(tmp_path: Path) -> None:
-    network = _read(tmp_path, DUAL_PLACES, DUAL, [_turn("no_u_turn", 20, [27, 24], 23)])
-    assert _by_nodes(network) == {(1, 2, 5, 4)}
 
 
 def test_the_only_turn_along_ways_forbids_to_leave_them(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ideal_dispatch.errors import FileFormatError, InputError
+from ideal_dispatch.errors import InputError
 from workshop.traffic.hong_kong_speeds import read_evening, read_instant
 
 SPEEDS = """\
@@ -49,26 +49,9 @@ def test_a_link_that_repeats_another_counts_once(folder: Path) -> None:
     assert read_evening(folder, "MAJOR ROUTE").values.shape == (2, 1)
 
 
-def test_a_type_of_road_without_speeds_is_named(folder: Path) -> None:
-    with pytest.raises(FileFormatError, match=r"peak.csv.gz: no speed of type TUNNEL in it"):
-        read_evening(folder, "TUNNEL")
-
-
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"tsm_speed_20161014_peak.csv.gz: no such file"):
         read_evening(tmp_path)
-
-
-def test_a_missing_column_is_named(folder: Path) -> None:
-    (folder / "tsm_links.csv").write_text(LINKS.replace("Road Type", "Type"))
-    with pytest.raises(FileFormatError, match="not as published .*Road Type.*fetch them again"):
-        read_evening(folder)
-
-
-def test_a_file_that_is_no_table_is_refused(folder: Path) -> None:
-    (folder / "tsm_speed_20161014_peak.csv.gz").write_bytes(b"<html>busy</html>")
-    with pytest.raises(FileFormatError, match="not a table of speeds"):
-        read_evening(folder)
 
 
 def test_the_published_files(shared_data: Path) -> None:

@@ -3,7 +3,7 @@ import pytest
 
 from ideal_dispatch.arrays import FloatArray
 from ideal_dispatch.errors import InputError
-from workshop.traffic.slowness import LEAST_SEEN, Slowness, autocorrelation, together
+from workshop.traffic.slowness import Slowness, autocorrelation, together
 
 MOMENTS = 2000
 
@@ -35,14 +35,6 @@ def test_autocorrelation_of_an_autoregressive_world_is_its_memory() -> None:
     assert found.pairs.tolist() == [60 * (MOMENTS - lag) for lag in (1, 5, 10)]
 
 
-def test_unseen_moments_do_not_change_what_is_found() -> None:
-    rng = np.random.default_rng(1)
-    values = _autoregressive(0.9, 60, rng)
-    values[rng.random(values.shape) < 0.6] = np.nan
-    found = autocorrelation(_slowness(values), np.array([1.0, 10.0]))
-    assert found.value == pytest.approx([0.9, 0.9**10], abs=0.04)
-
-
 def test_a_place_is_compared_with_its_own_mean_of_the_day_alone() -> None:
     rng = np.random.default_rng(2)
     day = np.repeat([0, 1], MOMENTS // 2)
@@ -59,26 +51,6 @@ def test_pairs_of_moments_lie_on_one_day() -> None:
     assert autocorrelation(slowness, np.array([20.0])).pairs.tolist() == [0]
     assert np.isnan(autocorrelation(slowness, np.array([20.0])).value[0])
     assert autocorrelation(slowness, np.array([19.0])).pairs.tolist() == [6]
-
-
-def test_irregular_moments_meet_at_the_lag_nearest_to_them() -> None:
-    values = np.random.default_rng(4).standard_normal((12, 2))
-    seconds = np.array([0, 120, 240, 480, 600, 720, 840, 1080, 1200, 1320, 1440, 1680.0])
-    regular = _slowness(values)
-    slowness = Slowness(
-        regular.values, seconds, regular.day, regular.lon, regular.lat, regular.length_m
-    )
-    found = autocorrelation(slowness, np.array([2.0, 3.0, 4.0]))
-    assert found.pairs.tolist() == [16, 0, 16]
-
-
-def test_places_seldom_seen_or_never_changing_do_not_count() -> None:
-    values = np.random.default_rng(5).standard_normal((50, 3))
-    values[LEAST_SEEN - 1 :, 0] = np.nan
-    values[:, 1] = 0.7
-    swings = _slowness(values).swings()
-    assert np.isnan(swings[:, :2]).all()
-    assert not np.isnan(swings[:, 2]).any()
 
 
 def test_places_near_each_other_are_slow_together() -> None:
@@ -100,23 +72,6 @@ def test_levels_compare_places_with_the_city_not_with_themselves() -> None:
     found = together(slowness, slowness.levels(), np.array([0.05, 0.15, 0.95, 1.05]), rng)
     assert found.value[0] == pytest.approx((39 - 2 * 3) / 39, abs=0.01)
     assert found.value[2] == pytest.approx(-1.0, abs=0.01)
-
-
-def test_one_moment_has_levels_but_no_memory() -> None:
-    slowness = _slowness(np.random.default_rng(8).standard_normal((1, 30)))
-    rng = np.random.default_rng(0)
-    assert np.isnan(autocorrelation(slowness, np.array([1.0])).value).all()
-    assert np.isnan(together(slowness, slowness.swings(), np.array([0, 9.0]), rng).value).all()
-    assert np.isfinite(together(slowness, slowness.levels(), np.array([0, 9.0]), rng).value).all()
-
-
-def test_near_is_near_and_known() -> None:
-    slowness = _slowness(np.random.default_rng(9).standard_normal((30, 4)), step_s=120)
-    found = autocorrelation(slowness, np.array([1.0, 2.0, 8.0, 60.0]))
-    assert found.near(2.0) == found.near(2.2) == found.value[1]
-    assert np.isnan(found.near(1.0))  # not known, and two minutes are not one
-    assert np.isnan(found.near(10.0))  # nor are eight ten
-    assert np.isnan(found.near(60.0))  # an hour is longer than what was seen
 
 
 def test_moments_out_of_order_are_refused() -> None:
