@@ -19,7 +19,6 @@ from ideal_dispatch.errors import InputError
 from ideal_dispatch.outside_service import (
     BudgetError,
     HttpAnswer,
-    KeptBudget,
     NoAnswerError,
     OutsideService,
     Patience,
@@ -216,10 +215,10 @@ def test_the_budget_ends_a_run_and_counts_retries() -> None:
 
 def test_a_kept_budget_outlives_its_run(tmp_path: Path) -> None:
     for spent in (1, 2):
-        with closing(KeptBudget(2, tmp_path / "requests")) as budget:
+        with closing(RequestBudget(2, tmp_path / "requests")) as budget:
             budget.spend("test")
             assert budget.spent == spent
-    with closing(KeptBudget(2, tmp_path / "requests")) as budget, pytest.raises(BudgetError):
+    with closing(RequestBudget(2, tmp_path / "requests")) as budget, pytest.raises(BudgetError):
         budget.spend("test")
 
 
