@@ -6,6 +6,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import suppress
 
+import httpx
 import pytest
 
 from benchmarks.load_clients import Endless, endless_head
@@ -72,37 +73,13 @@ def test_endless_heads(client: Local, town: Town, kind: Endless) -> None:
 
 
 def test_body_of_50_mb(client: Local, town: Town) -> None:
+    """Its length is said or not."""
     body = json.dumps(town.call(note="x" * 50_000_000)).encode()
-    try:
-        answer = client.post(ASK, content=body, headers=JSON)
-        assert answer.status_code == 413
-    except Exception as error:  # the server hung up on the sender: as good
-        assert "Broken pipe" in str(error) or "reset" in str(error)  # noqa: PT017
-
-    def endless() -> Iterator[bytes]:
-        yield b'{"note": "'
-        for _ in range(800):
-            yield b"x" * 65536
-
-    try:
-        answer = client.post(ASK, content=endless(), headers=JSON)
-        assert answer.status_code == 413
-    except Exception as error:
-        assert "Broken pipe" in str(error) or "reset" in str(error)  # noqa: PT017
+    pieces = (body[start : start + 65536] for start in range(0, len(body), 65536))
+    for content in (body, pieces):
+        with suppress(httpx.TransportError):  # the server hung up on the sender: as good
+            assert client.post(ASK, content=content, headers=JSON).status_code == 413
     served_again(client, town, "after 50 MB")
-
-
-def test_deeply_nested_body(client: Local, town: Town) -> None:
-    for body, code in (
-        (b"[" * 15_000, "too_deep"),
-        (b'{"a":' * 9_000, "too_deep"),
-        (b"[" * 15_000 + b"]" * 15_000, "too_deep"),
-        (b"[" * 60_000, "too_many_elements"),
-    ):
-        answer = client.post(ASK, content=body, headers=JSON)
-        assert answer.status_code == 422
-        assert answer.json()["error"]["code"] == code
-    served_again(client, town, "after nesting")
 
 
 NESTED = '{"a":"\\"","b":' + "[" * 7000 + "]" * 7000 + "}"
@@ -172,30 +149,10 @@ def test_strangers_cannot_keep_a_worker_busy(client: Local, town: Town) -> None:
 
 def test_a_body_of_many_mistakes_is_refused_in_one_line(client: Local, town: Town) -> None:
     """Also from somebody known: the answer names the first of them."""
-    many = client.post(ASK, content=b"[" + b"0," * 30_000 + b"0]", headers=JSON)
-    assert (many.status_code, many.json()["error"]["code"]) == (422, "too_many_elements")
     keys = {f"k{number}": 1 for number in range(4000)}
     answer = client.post(ASK, json={**town.call(), **keys}, headers=JSON)
     assert answer.status_code == 422
     assert len(answer.content) < 500
-
-
-def test_no_token_and_wrong_role(client: Local, town: Town) -> None:
-    assert client.post(ASK, json=town.call()).status_code == 401
-    assert client.ask(town.call(), "auditor").status_code == 403
-
-
-def test_guessing_tokens_locks_nobody_out(town: Town) -> None:
-    """How often one may guess is nginx's to say."""
-    with local(application(town.settings("guessing.toml"))) as client:
-        client.report()
-        wrong = [
-            client.post(ASK, json={}, headers={"Authorization": f"Bearer guess-{n}"})
-            for n in range(12)
-        ]
-        assert {one.status_code for one in wrong} == {401}
-        assert wrong[0].headers["WWW-Authenticate"] == "Bearer"
-        served_again(client, town, "not locked out")
 
 
 @pytest.mark.parametrize(

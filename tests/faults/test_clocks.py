@@ -35,13 +35,6 @@ def client(town: Town) -> Iterator[Local]:
         yield opened
 
 
-def test_moment_without_zone(client: Local, town: Town) -> None:
-    naive = datetime.now(UTC).replace(tzinfo=None).isoformat()
-    answer = client.ask(town.call(received_at=naive))
-    assert answer.status_code == 422
-    assert answer.json()["error"]["where"] == "body.received_at"
-
-
 @pytest.mark.parametrize(
     ("seconds", "code", "advised"),
     [
@@ -63,12 +56,6 @@ def test_callers_whose_clocks_differ(
 def test_moments_at_the_ends_of_time(client: Local, town: Town, moment: str) -> None:
     made = client.advice(town.call(f"end-{moment[:4]}", received_at=moment))
     assert codes(made)[0] in ("call_too_old", "call_in_future")
-
-
-def test_a_call_that_does_not_say_when_it_came_was_received_now(client: Local, town: Town) -> None:
-    made = client.advice(town.call("now", received_at=None))
-    assert made["decision"] != "no_advice"
-    assert made["received_at"] is not None
 
 
 def test_a_worker_whose_clock_is_an_hour_ahead(town: Town, tmp_path: Path) -> None:

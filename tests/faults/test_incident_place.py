@@ -30,12 +30,6 @@ def test_incident_off_the_map_or_in_the_sea(
     assert (made["location"]["lon"], made["location"]["node"]) == (lon, None)
 
 
-def test_latitude_and_longitude_swapped_out_of_range(client: Local, town: Town) -> None:
-    answer = client.ask(town.call(location={"lon": 22.004, "lat": 114.005}))
-    assert answer.status_code == 422
-    assert "swapped" in answer.json()["error"]["message"]
-
-
 def test_latitude_and_longitude_swapped_in_range(town: Town) -> None:
     """In a town whose swapped coordinates are on Earth, too."""
     old = town.network

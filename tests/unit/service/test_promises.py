@@ -268,14 +268,6 @@ def test_a_dispatch_that_cannot_be_followed_does_not_hold_up_others(
     wait_for(lambda: client.read(where)["primary"]["status"] == "en_route")
 
 
-def test_a_key_with_another_body_is_refused(client: Local, town: Town) -> None:
-    made = ask(client, town, idempotency_key="k")
-    body = town.call(made["call_id"], node=30, idempotency_key="k")
-    answer = client.ask(body)
-    assert answer.status_code == 409
-    assert answer.json()["error"]["code"] == "key_used"
-
-
 def question(client: Local, town: Town, call_id: str) -> Question:
     """A question that is recorded by hand."""
     place = town.place(65)

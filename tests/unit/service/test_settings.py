@@ -180,16 +180,6 @@ def test_the_hash_follows_what_shapes_advice_and_no_secret(tmp_path: Path) -> No
     assert other.checksum == one
 
 
-def test_the_environment_is_read_here_alone() -> None:
-    source = ROOT / "src" / "ideal_dispatch"
-    readers = [
-        path.relative_to(source).as_posix()
-        for path in source.rglob("*.py")
-        if re.search(r"os\.environ|getenv", path.read_text())
-    ]
-    assert readers == ["service/settings.py"]
-
-
 def test_the_state_folder_is_the_users_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     assert state_folder() == tmp_path / "state" / "ideal-dispatch"

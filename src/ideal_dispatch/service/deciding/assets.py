@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from pydantic import TypeAdapter, ValidationError
 
 from ideal_dispatch.arrays import IntArray
 from ideal_dispatch.context import Calendar, Context
@@ -27,7 +26,6 @@ from ideal_dispatch.network.depot import DepotNames
 from ideal_dispatch.records.territories import region_of
 from ideal_dispatch.service.deciding.live_traffic import LiveTraffic, RecordedLive, RouterLive
 from ideal_dispatch.service.messages import Closed
-from ideal_dispatch.service.requests import Name, first_fault
 from ideal_dispatch.service.settings import ServiceSettings
 from ideal_dispatch.toml_tables import complaints_about
 from ideal_dispatch.traffic.recording import RecordedTraffic
@@ -98,12 +96,6 @@ def load_assets(settings: ServiceSettings) -> Assets:
             raise InputError(f"{file(city.depots)}: {elsewhere[0]}")
     if len(depots) < 2:
         raise InputError(f"{len(depots)} depots on the network: at least two are needed")
-    for depot in depots:
-        try:
-            TypeAdapter(Name).validate_python(depot.name)
-        except ValidationError as error:  # no request could name it
-            why = first_fault(error.errors())[1]
-            raise InputError(f"depot {depot.name[:20]!r}: its name cannot be used: {why}") from None
     names = DepotNames((depot.name for depot in depots), city.aliases)
     model = RememberedModel.load(file(settings.model.folder))
     model.check(network)

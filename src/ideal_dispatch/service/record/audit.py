@@ -27,24 +27,13 @@ _PATIENCE_S = 3600.0
 _PAGE = 500
 _AT_ONCE = 2_000  # rows that are pruned; the head is locked meanwhile
 
-_ANSWER = {
-    "decision": "decision",
-    "revision": "revision",
-    "primary_depot": "primary.depot",
-    "primary_unit": "primary.unit",
-    "primary_arrives_s": "primary.arrival.expected_s",
-    "second_depot": "second.depot",
-    "second_unit": "second.unit",
-    "second_arrives_s": "second.arrival.expected_s",
-    "gain_s": "gain_s",
-    "second_first": "second_first",
-    "threshold_s": "why.threshold.seconds",
-    "cost_lives": "why.cost.lives",
-    "gap_lower_s": "why.gap.lower_s",
-    "gap_upper_s": "why.gap.upper_s",
-    "latency_ms": "made_with.latency_ms",
-}
-"""Columns of a CSV about an answer, and where they stand in it."""
+_ANSWER = (
+    "decision", "revision", "primary.depot", "primary.unit", "primary.arrival.expected_s",
+    "second.depot", "second.unit", "second.arrival.expected_s", "gain_s", "second_first",
+    "why.threshold.seconds", "why.cost.lives", "why.gap.lower_s", "why.gap.upper_s",
+    "made_with.latency_ms",
+)  # fmt: skip
+"""Columns of a CSV about an answer, by where they stand in it."""
 
 CSV_COLUMNS = (
     "number", "at", "kind", "call_id", *_ANSWER, "remarks", "action", "reason", "text", "who",
@@ -211,11 +200,11 @@ def _columns(row: LogRow) -> dict[str, Any]:
         "recommendation": answer.get("id") or body.get("id"),
         "body": json.dumps(body, ensure_ascii=False),
     }
-    for name, path in _ANSWER.items():
+    for path in _ANSWER:
         value: Any = answer
         for key in path.split("."):
             value = value.get(key) if isinstance(value, dict) else None
-        columns[name] = value
+        columns[path] = value
     return columns
 
 

@@ -19,16 +19,6 @@ from tests.unit.service.deciding.conftest import SmallCity
 OWN = replace(ResponseModel.published(), source="a log", slack_s=20.0)
 
 
-def test_a_depot_that_no_request_could_name_is_refused(city: SmallCity) -> None:
-    rows = (city.folder / "depots.csv").read_text()
-    for name in ("D" * 201, "D\0", "D\u202e1"):
-        (city.folder / "name.csv").write_text(rows.replace("D0,", f"{name},"))
-        with pytest.raises(InputError, match="its name cannot be used"):
-            load_assets(city.settings(city={"depots": "name.csv"}))
-    (city.folder / "name.csv").write_text(rows.replace("D0,", f"{'D' * 200},"))
-    load_assets(city.settings(city={"depots": "name.csv"}))
-
-
 def test_a_recording_that_cannot_be_read_is_refused_at_the_start(city: SmallCity) -> None:
     (city.folder / "bad.traffic").write_bytes(b"no recording")
     for name in ("bad.traffic", "none.traffic"):

@@ -104,7 +104,7 @@ def test_a_table_for_people(database: Database, tmp_path: Path) -> None:
     assert tuple(rows[0]) == CSV_COLUMNS
     advice = next(row for row in rows if row["call_id"] == "c-1" and row["decision"])
     assert advice["decision"] == "send_second"
-    assert float(advice["primary_arrives_s"]) > 0.0
+    assert float(advice["primary.arrival.expected_s"]) > 0.0
     assert next(row for row in rows if row["kind"] == "reply")["action"] == "accept"
     formula = next(row for row in rows if row["call_id"] == "c-3")
     assert '"=1+1"' in formula["body"]
