@@ -218,7 +218,7 @@ def _scaled(carried: Predictors, local: Arrivals) -> Predictors:
     expected_s = carried.of(local).median_s
     drives_s = response.drive_scale * carried.drive(local)
     factor = local_scale(local.took_s - (expected_s - drives_s), drives_s)
-    return replace(carried, response=response.scaled(factor))
+    return replace(carried, response=replace(response, drive_scale=response.drive_scale * factor))
 
 
 # --- the pages ------------------------------------------------------------------------

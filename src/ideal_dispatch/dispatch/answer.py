@@ -175,6 +175,8 @@ class Answer:
         ``responses`` are those that the policy decided by. Of a policy that computes no arrivals,
         they are computed here.
         """
+        from ideal_dispatch.dispatch.candidate import candidate, worth_of
+        from ideal_dispatch.dispatch.survival import CURVES, USUAL_CURVE, SurvivalCurve
         from ideal_dispatch.dispatch.threshold import ConstantThreshold
 
         words, situation, worth = "", decision.about, decision.worth
@@ -184,11 +186,21 @@ class Answer:
             primary, primary_s = decision.primary, decision.primary_s
             if primary_s is None:
                 primary_s = situation.expected_s(primary.station, primary.path)
-            told = getattr(rule, "words", ConstantThreshold(decision.threshold_s).words)
-            words = told(primary_s, situation.free_units)
-        arrivals = decision.arrivals
+            in_words = getattr(rule, "words", ConstantThreshold(decision.threshold_s).words)
+            words = in_words(primary_s, situation.free_units)
+        arrivals, second = decision.arrivals, decision.second
         if arrivals is None:
-            arrivals, worth = _arrivals(decision, rule, responses)
+            first, curve = candidate(situation, "", decision.primary), getattr(rule, "curve", None)
+            if second is None:
+                at = situation.arrival(
+                    decision.primary.station, first.drive_s, responses, first=True
+                )
+                arrivals = at, None
+            else:
+                curve = curve if isinstance(curve, SurvivalCurve) else CURVES[USUAL_CURVE]
+                other = candidate(situation, "", second)
+                worth = worth_of(situation, first, other, responses=responses, curve=curve)
+                arrivals = worth.arrivals
         doubtful = [*reasons, *doubts(decision)]
         if responses.source == type(responses).published().source:
             doubtful.append(PUBLISHED_SPREADS)
@@ -399,24 +411,6 @@ class EdgeLines:
             "length_m": round(path.length_m(network), 1),
             "roads": longest_roads(network, path),
         }  # fmt: skip
-
-
-def _arrivals(
-    decision: "Decision", rule: "Threshold | None", responses: "ResponseModel"
-) -> "tuple[tuple[Arrival, Arrival | None], Worth | None]":
-    """The arrivals of a decision by a policy that computes none, and what its second is worth."""
-    from ideal_dispatch.dispatch.candidate import candidate, worth_of
-    from ideal_dispatch.dispatch.survival import CURVES, USUAL_CURVE, SurvivalCurve
-
-    situation, curve = decision.about, getattr(rule, "curve", None)
-    curve = curve if isinstance(curve, SurvivalCurve) else CURVES[USUAL_CURVE]
-    first, second = candidate(situation, "", decision.primary), decision.second
-    if second is None:
-        at = situation.arrival(decision.primary.station, first.drive_s, responses, first=True)
-        return (at, None), None
-    other = candidate(situation, "", second)
-    worth = worth_of(situation, first, other, responses=responses, curve=curve)
-    return worth.arrivals, worth
 
 
 def _lon_lat(situation: "Situation", node: int) -> dict[str, float | None]:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 
-from ideal_dispatch.arrays import FloatArray
 from ideal_dispatch.dispatch.candidate import (
     Outlook,
     gap_facts,
@@ -167,7 +166,13 @@ class Decision:
         with situation.trace.step("explanation"):
             if (second := self.second) is not None:
                 paths.append(second.path)
-                times_from, times_s = _edge_times(situation, outlook)
+                times_from, times_s = "free_flow", network.free_flow_times_s
+                if situation.router_times_s is not None:
+                    times_from, times_s = "router", situation.router_times_s
+                elif outlook is not None:
+                    times_from, times_s = "forecast", outlook.scenarios.nominal_times
+                elif situation.forecast is not None:
+                    times_from, times_s = "forecast", situation.forecast.nominal_times
                 starts = (
                     stations[self.primary.station].depot, stations[second.station].depot,
                 )  # fmt: skip
@@ -195,17 +200,6 @@ _WHOSE: dict[TimesFrom, str] = {
     "forecast": "Seconds by road are by the forecast.",
     "free_flow": "Seconds by road are on empty roads.",
 }
-
-
-def _edge_times(situation: Situation, outlook: Outlook | None) -> tuple[TimesFrom, FloatArray]:
-    """Seconds of every edge: the router's, else the forecast's, else at free flow."""
-    if situation.router_times_s is not None:
-        return "router", situation.router_times_s
-    if outlook is not None:
-        return "forecast", outlook.scenarios.nominal_times
-    if situation.forecast is not None:
-        return "forecast", situation.forecast.nominal_times
-    return "free_flow", situation.network.free_flow_times_s
 
 
 @dataclass(frozen=True, slots=True)

@@ -150,14 +150,6 @@ class Reassessment:
         return " ".join(one.words for one in self.reasons)
 
 
-@dataclass(frozen=True, slots=True)
-class _Estimate:
-    """What two units that are both still to come are expected to do."""
-
-    second_first: float
-    saves: float
-
-
 def away_s(first: UnitProgress, second: UnitProgress, together: float = 0.0) -> float | None:
     """For how long the second is still away if it is kept: until one of both is there.
 
@@ -196,13 +188,14 @@ def reassess(
     cost = non_negative(cost_lives, "cost of the second unit in lives")
     if not 0.0 <= arrest_chance <= 1.0:
         raise InputError(f"arrest_chance {arrest_chance}: a number from 0 to 1 is needed")
-    estimate = None
+    chance: float | None = None
+    saves: float | None = None
     if first.arrival is not None and second.arrival is not None:
         pair = ResponsePair(first.arrival.time, second.arrival.time, together)
         gain = pair.survival_gain(lambda later_s: curve.probability(before_s + later_s))
-        estimate = _Estimate(float(pair.second_first), arrest_chance * float(gain))
+        chance, saves = float(pair.second_first), arrest_chance * float(gain)
     elif first.state == "arrived":
-        estimate = _Estimate(0.0, 0.0)
+        chance = saves = 0.0
 
     before: Advice = "keep" if last is None else last.advice
     changes, changed_s = (0, None) if last is None else (last.changes, last.changed_s)
@@ -210,8 +203,9 @@ def reassess(
     if fact is not None:
         advice, *reasons = fact
     else:
-        assert estimate is not None
-        advice, *reasons = _by_estimate(estimate, cost, second, before, by_price)
+        assert chance is not None
+        assert saves is not None
+        advice, *reasons = _by_estimate(chance, saves, cost, second, before, by_price)
         paused = changed_s is not None and before_s - changed_s < PAUSE_S
         if advice != before and (paused or changes >= MOST_CHANGES):
             advice = before
@@ -220,10 +214,8 @@ def reassess(
     if advice != before:
         changes, changed_s = changes + 1, before_s
     return Reassessment(
-        advice, tuple(reasons), before_s, first.expected_s, second.expected_s,
-        None if estimate is None else estimate.second_first,
-        None if estimate is None else estimate.saves,
-        cost, changes, changed_s,
+        advice, tuple(reasons), before_s, first.expected_s, second.expected_s, chance, saves, cost,
+        changes, changed_s,
     )  # fmt: skip
 
 
@@ -249,10 +241,9 @@ def _by_facts(
 
 
 def _by_estimate(
-    estimate: _Estimate, cost: float, second: UnitProgress, before: Advice, by_price: bool
+    chance: float, saves: float, cost: float, second: UnitProgress, before: Advice, by_price: bool
 ) -> tuple[Advice, ReasonCode]:
     """What follows from what is expected, with hysteresis around the advice before."""
-    saves, chance = estimate.saves, estimate.second_first
     lives = {"saves": saves, "cost": cost}
     if second.state == "ready":
         enough = KEEP_ABOVE if before == "send_one" else SEND_ABOVE

@@ -9,11 +9,11 @@ assumed about the others is a field of :class:`SurvivalCurve`.
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Any, Literal, overload
+from typing import Any, Literal
 
 import numpy as np
 
-from ideal_dispatch.arrays import FloatArray, non_negative
+from ideal_dispatch.arrays import non_negative
 from ideal_dispatch.errors import InputError
 
 _MINUTE_S = 60.0
@@ -62,10 +62,6 @@ class SurvivalCurve:
                 "arrival, defibrillation or advanced care above zero is needed"
             )
 
-    @overload
-    def probability(self, arrival_s: float) -> float: ...
-    @overload
-    def probability(self, arrival_s: FloatArray) -> FloatArray: ...
     def probability(self, arrival_s: Any) -> Any:
         """The chance of survival if the drive takes so many seconds."""
         score = self._score(arrival_s)
@@ -73,10 +69,6 @@ class SurvivalCurve:
             return np.clip(1.0 - score, 0.0, 1.0)
         return _logistic(score)
 
-    @overload
-    def slope_per_s(self, arrival_s: float) -> float: ...
-    @overload
-    def slope_per_s(self, arrival_s: FloatArray) -> FloatArray: ...
     def slope_per_s(self, arrival_s: Any) -> Any:
         """How much risk each further second adds ([IDEAL] λ), above zero.
 

@@ -336,7 +336,7 @@ class ResponseModel:
         if not quoted:
             drive = self.drive_scale * drive + self.beside_s
         median = self.leaving(station=station, hour=hour, kind=kind, on_road=on_road).median_s
-        leaving = median * _lift(self.turnout.spread)
+        leaving = median * math.exp(0.5 * self.turnout.spread**2)
         leaving_square = leaving**2 * math.expm1(self.turnout.spread**2)
         turnout = leaving, leaving_square
         if rolling:
@@ -378,10 +378,6 @@ class ResponseModel:
         median = np.where(on_road, self.road_turnout_s, at_station)
         return ResponseTime(median, self.turnout.spread, 0.0)
 
-    def scaled(self, factor: float) -> "ResponseModel":
-        """The same with all drives longer by a factor: one local scale for another city."""
-        return replace(self, drive_scale=self.drive_scale * factor)
-
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write one file that :meth:`load` turns into an equal model."""
         _FILE.write(path, asdict(self))
@@ -406,11 +402,6 @@ class ResponseModel:
                 stacklevel=2,
             )
         return found
-
-
-def _lift(spread: float) -> float:
-    """From the median of a log-normal to its mean."""
-    return math.exp(0.5 * spread**2)
 
 
 def _with_turnout(

@@ -49,23 +49,6 @@ class Nearest:
         return Decision(self.name, one, two, 1.0, 0.0, "because", {"metres": 12.5})
 
 
-def test_a_decision_carries_what_was_computed(grid: RoadNetwork) -> None:
-    call = situation(grid, 65)
-    made = decide(call, model=random_model(grid), responses=TIMES, threshold=ConstantThreshold(0.0))
-    assert made.situation is call
-    assert made.second is not None
-    assert made.worth is not None
-    assert made.worth.candidate.assignment == made.second
-    assert made.worth.gain_s == made.score_s == max(one.gain_s for one in made.considered)
-    assert made.worth.survival_gain > 0.0
-    assert made.gap is not None
-    assert made.outlook is not None
-    made.gap.verify(
-        grid, made.outlook.scenarios, [one.depot for one in call.stations], 65, made.primary.path
-    )
-    assert made.send_second == (made.score_s > 0.0)
-
-
 def test_the_usual_threshold_is_a_life_in_a_thousand(grid: RoadNetwork) -> None:
     call = situation(grid, 65)
     made = decide(call, model=random_model(grid))

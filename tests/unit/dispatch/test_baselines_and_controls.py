@@ -6,9 +6,8 @@ from typing import Literal
 import numpy as np
 import pytest
 
-from ideal_dispatch import RoadNetwork, optimistic_gap
-from ideal_dispatch.dispatch import Policy, Situation
-from ideal_dispatch.dispatch.candidate import outlook_of
+from ideal_dispatch import RoadNetwork
+from ideal_dispatch.dispatch import Situation
 from ideal_dispatch.dispatch.policies import (
     Ideal,
     IntervalPolicy,
@@ -23,10 +22,8 @@ from ideal_dispatch.network.time_bounds import TimeBounds
 from tests.unit.dispatch.worlds import random_model, situation
 from workshop.policies import (
     ROUTER_FEATURES,
-    GapOtherDepot,
     GapScored,
     QuoteDifference,
-    RouterAlternative,
 )
 
 
@@ -112,49 +109,6 @@ def test_chance_sends_as_many_as_it_is_told(three: Situation) -> None:
     sent = [policy.decide(three, rng(seed)).send_second for seed in range(400)]
     assert 70 < sum(sent) < 130
     assert "drawn 0.637, not above the threshold of 0.75" in policy.decide(three, rng()).reason
-
-
-def test_the_routers_other_route(grid: RoadNetwork, three: Situation) -> None:
-    policy = RouterAlternative()
-    promised = (300.0, 1.0, 1.0), (250.0, 1.0, 1.0), (299.0, 1.0, 1.0)
-    decided = policy.decide(promising(three, *promised, alternative_s=270.0), rng())
-    second, other = decided.second, three.stations[1].alternative
-    assert second is not None
-    assert other is not None
-    assert (second.station, second.path) == (1, other.path)
-    assert decided.score_s == -20.0
-    own = set(other.path.edges.tolist()) - set(three.quote(1).path.edges.tolist())
-    assert own <= set(second.prefix)
-    assert second.prefix[-1] in own  # and no farther
-    call = situation(grid, 65, (1, 1))
-    assert policy.decide(call, rng()).second is None
-    bare = replace(three.stations[1], alternative=None)
-    stations = (three.stations[0], bare, three.stations[2])
-    assert policy.decide(replace(three, stations=stations), rng()).second is None
-
-
-def test_our_gap_may_trigger_the_other_depots_route(grid: RoadNetwork) -> None:
-    call, model = situation(grid, 65, (1, 2, 1)), random_model(grid)
-    decided = GapOtherDepot(model, time_limit_s=None).decide(call, rng())
-    router = RouterDual().decide(call, rng())
-    assert decided.second is not None
-    assert router.second is not None
-    assert decided.second == router.second
-    scenarios = outlook_of(call, model, path=decided.primary.path, centre="router").scenarios
-    free = [call.stations[n].depot for n in call.second_stations(decided.primary.station)]
-    gap = optimistic_gap(grid, scenarios, free, 65, decided.primary.path)
-    assert decided.score_s == gap.lower_s
-    assert decided.log_facts()["gap_status"] == "exact"
-    assert decided.log_facts()["centre"] == "router"
-
-
-def test_who_is_alone_has_no_score(grid: RoadNetwork) -> None:
-    call = situation(grid, 65, (0, 1))
-    policies: list[Policy] = [IntervalPolicy(), QuoteDifference()]
-    for policy in policies:
-        decided = policy.decide(call, rng())
-        assert decided.second is None
-        assert decided.score_s == 0.0
 
 
 @pytest.mark.parametrize("by", ["gap", "both"])

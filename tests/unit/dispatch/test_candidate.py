@@ -13,7 +13,6 @@ from ideal_dispatch.dispatch.candidate import (
     overlap,
     routed,
     second_candidates,
-    unshared_s,
 )
 from ideal_dispatch.network.geodesy import EARTH_RADIUS_M
 from ideal_dispatch.network.time_bounds import TimeBounds
@@ -44,13 +43,6 @@ def test_what_to_keep_to_so_that_the_difference_is_driven() -> None:
     assert differing(NETWORK, ELSEWHERE, DIRECT) == 1
     assert differing(NETWORK, DIRECT, DIRECT) == 0
     assert differing(NETWORK, NOTHING, DIRECT) == 0
-
-
-def test_unshared_time_by_hand() -> None:
-    # 3 of 5 parts of the one, 4 of 6 of the other are theirs alone
-    assert unshared_s(NETWORK, DIRECT, 50.0, DETOUR, 120.0) == pytest.approx(30.0 + 80.0)
-    assert unshared_s(NETWORK, DIRECT, 50.0, DIRECT, 50.0) == 0.0
-    assert unshared_s(NETWORK, DIRECT, 50.0, NOTHING, 0.0) == 50.0
 
 
 def test_no_drive_is_faster_than_can_be_driven(grid: RoadNetwork) -> None:

@@ -75,17 +75,6 @@ def test_the_roads_are_those_of_primary_and_second() -> None:
     assert unnamed > 5
 
 
-def test_a_gap_of_zero_names_no_other_way() -> None:
-    zero = [made for _, made in city_decisions() if made.gap and abs(made.gap.lower_s) < 0.5]
-    assert zero, "else nothing was shown"
-    for made in zero:
-        explained = made.explain()
-        assert explained.other_way is None
-        assert " 0 s" not in str(explained).splitlines()[0]
-        assert made.worth is not None
-        assert f"{made.worth.gain_s:.1f} s" in str(explained)
-
-
 def test_another_way_is_told_by_roads_that_the_second_does_not_drive() -> None:
     for call, made in city_decisions():
         other, second = made.explain().other_way, made.second

@@ -3,14 +3,13 @@
 import numpy as np
 import pytest
 
-from ideal_dispatch import Model, RoadNetwork, optimistic_gap, pairwise_gap
+from ideal_dispatch import Model, RoadNetwork, optimistic_gap
 from ideal_dispatch.dispatch.candidate import situation_steps
 from ideal_dispatch.dispatch.policies import PaperIdeal
 from ideal_dispatch.dispatch.survival import CURVES
 from ideal_dispatch.dispatch.threshold import CapacityCost, ClinicalThreshold
 from ideal_dispatch.errors import InputError
 from tests.unit.dispatch.worlds import random_model, situation
-from workshop.policies import NominalGap
 
 
 @pytest.fixture(scope="module")
@@ -69,16 +68,6 @@ def test_the_threshold_is_taken_at_the_models_nominal_time(grid: RoadNetwork, mo
     assert nominal_s != pytest.approx(call.quote(decided.primary.station).duration_s, rel=0.01)
 
 
-def test_more_depots_at_once_give_what_pairs_give(grid: RoadNetwork, model: Model) -> None:
-    call = situation(grid, 65, (2, 2, 2, 2))
-    decided = PaperIdeal(model).decide(call, rng())
-    depots = [station.depot for station in call.stations]
-    scenarios = model.scenario_set(call.context, grid)
-    pairs = pairwise_gap(grid, scenarios, depots, 65, decided.primary.path)
-    assert decided.score_s <= pairs.upper_s + 1e-6
-    assert decided.log_facts()["gap_upper_s"] >= pairs.lower_s - 1e-3
-
-
 def test_the_primarys_depot_needs_a_second_unit(grid: RoadNetwork, model: Model) -> None:
     policy, apart = PaperIdeal(model), 0
     for node in range(1, grid.num_nodes, 7):
@@ -89,23 +78,3 @@ def test_the_primarys_depot_needs_a_second_unit(grid: RoadNetwork, model: Model)
         assert lone.second.station != lone.primary.station
         apart += full.second.station == full.primary.station
     assert apart > 0  # so that the rule had something to do
-
-
-def test_the_nominal_gap_is_the_lead_of_the_forecasts_fastest_path(
-    grid: RoadNetwork, model: Model
-) -> None:
-    call = situation(grid, 65)
-    decided = NominalGap(model).decide(call, rng())
-    nominal = model.forecast(call.context, grid).nominal_times
-    depots = [station.depot for station in call.stations]
-    fastest = grid.shortest_path(nominal, depots, 65)
-    assert decided.second is not None
-    assert decided.second.path == fastest
-    lead_s = decided.primary.path.time_s(nominal) - fastest.time_s(nominal)
-    assert decided.score_s == pytest.approx(lead_s)
-    assert decided.log_facts()["radius"] == 0.0
-    assert decided.log_facts()["gap_status"] == "exact"
-    assert decided.outlook is not None
-    assert decided.outlook.scenarios.radius == 0.0
-    assert decided.gap is not None
-    assert decided.gap.lower_s == decided.score_s

@@ -1,4 +1,3 @@
-import math
 import tomllib
 from dataclasses import dataclass, make_dataclass
 from typing import Any, ClassVar
@@ -15,7 +14,6 @@ from ideal_dispatch.dispatch.policy_tables import (
     check_policies,
     needed_parts,
     policies_from,
-    threshold_from,
 )
 from ideal_dispatch.dispatch.threshold import ALWAYS, ClinicalThreshold, ConstantThreshold
 from ideal_dispatch.errors import InputError
@@ -207,12 +205,6 @@ def test_parts_that_are_missing() -> None:
     assert policies_from({"x": table}, FittedParts())[0].name == "x"
     with pytest.raises(InputError, match=r"\[policies.x\] must be a table of keys, not 3"):
         policies_from({"x": 3}, FittedParts())
-
-
-def test_thresholds_by_themselves() -> None:
-    assert threshold_from(-3) == ConstantThreshold(-3.0)
-    assert threshold_from("always").seconds(1.0, 1) == -math.inf
-    assert isinstance(threshold_from({"cost": 0.01}), ClinicalThreshold)
 
 
 class Best(Ideal):

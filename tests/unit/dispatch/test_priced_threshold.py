@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from ideal_dispatch import RoadNetwork
-from ideal_dispatch.dispatch import Answer, Assignment, Decision, Situation, Station
+from ideal_dispatch.dispatch import Answer, Decision, Situation, Station
 from ideal_dispatch.dispatch.policies import Ideal, IntervalPolicy
 from ideal_dispatch.dispatch.policy_tables import FittedParts, advising_policy, threshold_from
-from ideal_dispatch.dispatch.threshold import PricedThreshold, Threshold
+from ideal_dispatch.dispatch.threshold import Threshold
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.forecast.response_time import ResponseModel
 from ideal_dispatch.network import Depot
@@ -63,38 +63,6 @@ def test_the_absence_follows_from_the_recall(grid: RoadNetwork) -> None:
         assert cost is not None
         first_s, second_s = worth.primary_s - worth.gain_s, worth.primary_s - worth.mean_s
         assert cost.hold_s == pytest.approx(second_s + 300.0 if recall == "none" else first_s)
-
-
-def test_the_time_since_the_primary_left_is_not_counted_again(grid: RoadNetwork) -> None:
-    rule, call = fleet_threshold(grid), situation(grid, 65)
-    sent = Assignment(0, call.quote(0).path)
-    stations = (replace(call.stations[0], units=1), *call.stations[1:])
-    made = decided(replace(call, stations=stations, sent=sent, sent_ago_s=60.0), rule)
-    assert made.worth is not None
-    assert made.cost is not None
-    assert made.cost.hold_s == pytest.approx(made.worth.primary_s - 60.0 - made.worth.gain_s)
-
-
-def test_a_primary_that_was_sent_is_off_its_station_as_one_that_is_chosen(
-    grid: RoadNetwork,
-) -> None:
-    rule, call = fleet_threshold(grid), situation(grid, 65)
-    chosen = decided(call, rule)
-    at = chosen.primary.station
-    left = [
-        replace(one, units=one.units - (number == at)) for number, one in enumerate(call.stations)
-    ]
-    sent = decided(replace(call, stations=tuple(left), sent=chosen.primary), rule)
-    assert chosen.cost is not None
-    assert sent.cost == chosen.cost
-
-
-def test_the_cost_grows_as_units_become_scarce(grid: RoadNetwork) -> None:
-    rule = fleet_threshold(grid, calls_per_day=100.0)
-    costs = [decided(situation(grid, 65, (n, n, n)), rule).cost for n in (4, 3, 2, 1)]
-    lives = [cost.lives for cost in costs if cost is not None]
-    assert lives == sorted(lives)
-    assert lives[0] < lives[-1]
 
 
 def test_one_of_ten_calls_an_arrest_saves_a_tenth(grid: RoadNetwork) -> None:
@@ -182,9 +150,3 @@ def test_tables_name_it_where_a_fleet_is_known(grid: RoadNetwork) -> None:
 def test_rules_that_make_no_sense(grid: RoadNetwork, changes: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
         replace(fleet_threshold(grid), **changes)
-
-
-def test_it_is_a_threshold(grid: RoadNetwork) -> None:
-    rule = fleet_threshold(grid)
-    assert isinstance(rule, Threshold)
-    assert isinstance(rule, PricedThreshold)

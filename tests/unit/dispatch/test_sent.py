@@ -59,39 +59,6 @@ def test_every_policy_takes_it_as_the_primary(grid: RoadNetwork, call: Situation
                 assert call.stations[made.second.station].units > 0
 
 
-def test_a_quoted_path_is_expected_as_quoted(call: Situation) -> None:
-    for station in call.available:
-        way = candidate(sent(call, station), "", Assignment(station, call.quote(station).path))
-        quote = call.quote(station)
-        assert way.drive_s == quote.duration_s
-
-
-def test_a_path_of_its_own_is_expected_by_the_routers_edge_times(call: Situation) -> None:
-    path = another_path(call, 0)
-    assert call.router_times_s is not None
-    way = candidate(call, "", Assignment(0, path))
-    assert way.drive_s == path.time_s(call.router_times_s)
-
-
-def test_without_edge_times_the_forecast_is_scaled_to_the_quote(
-    grid: RoadNetwork, call: Situation
-) -> None:
-    model = random_model(grid)
-    path, quote = another_path(call, 0), call.quote(0)
-    given = sent(replace(call, router_times_s=None), 0, path)
-    nominal = model.forecast(call.context, grid, path).nominal_times
-    free = grid.free_flow_times_s
-    for policy, times_s in (
-        (Ideal(model, TIMES, time_limit_s=None), nominal),
-        (Ideal(None, TIMES, report_gap=False), free),
-    ):
-        made = policy.decide(given, np.random.default_rng(0))
-        drive_s = path.time_s(times_s) * quote.duration_s / quote.path.time_s(times_s)
-        expected = given.arrival(0, drive_s, TIMES, first=True)
-        assert made.arrivals is not None
-        assert made.arrivals[0].expected_s == pytest.approx(expected.expected_s)
-
-
 def test_the_range_of_its_path_is_that_of_the_quote_scaled(call: Situation) -> None:
     policy, rng, path = IntervalPolicy(), np.random.default_rng(0), another_path(call, 0)
     quote = call.quote(0)
@@ -117,12 +84,6 @@ def test_a_depot_whose_last_unit_was_sent_is_still_asked_about(grid: RoadNetwork
     made = Ideal(None, TIMES, report_gap=False).decide(call, np.random.default_rng(0))
     assert made.second is not None
     assert made.second.station == 1
-
-
-def test_units_of_its_depot_are_those_that_are_left(call: Situation) -> None:
-    assert 0 not in call.second_stations(0)
-    assert 0 in sent(call, 0).second_stations(0)
-    assert sent(call, 0).free_units == call.free_units + 1
 
 
 def test_nobody_else_is_free(grid: RoadNetwork, call: Situation) -> None:

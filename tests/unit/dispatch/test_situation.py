@@ -103,13 +103,6 @@ def test_situations_that_cannot_be(grid: RoadNetwork) -> None:
     assert isinstance(replace(call, region=None), Situation)
 
 
-def test_an_assignment_is_what_is_driven(grid: RoadNetwork) -> None:
-    path = situation(grid).quote(0).path
-    whole, free = Assignment(0, path, len(path)), Assignment(0, path)
-    assert free.prefix == ()
-    assert whole.prefix == tuple(path.edges.tolist())
-
-
 def test_a_decision_by_score_in_words(grid: RoadNetwork) -> None:
     call = situation(grid)
     one, two = (Assignment(number, call.quote(number).path) for number in (0, 1))
@@ -125,24 +118,6 @@ def test_a_decision_by_score_in_words(grid: RoadNetwork) -> None:
     alone = by_score("p", call, (one, None), 99.0, ALWAYS, "gap")
     assert not alone.send_second
     assert "no other unit on another road" in alone.reason
-
-
-def test_the_threshold_is_asked_at_the_primarys_time(grid: RoadNetwork) -> None:
-    call = situation(grid, units=(2, 3))
-
-    class PerUnit:
-        def seconds(self, primary_s: float, free_units: int) -> float:
-            return 1000.0 * free_units + primary_s
-
-        def words(self, primary_s: float, free_units: int) -> str:
-            return ""
-
-    one = Assignment(0, call.quote(0).path)
-    quoted = by_score("p", call, (one, None), 0.0, PerUnit(), "gap")
-    assert quoted.threshold_s == 5000.0 + call.quote(0).duration_s
-    assert (
-        by_score("p", call, (one, None), 0.0, PerUnit(), "gap", primary_s=7.0).threshold_s == 5007.0
-    )
 
 
 def test_a_decision_that_cannot_be_logged(grid: RoadNetwork) -> None:

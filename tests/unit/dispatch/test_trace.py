@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from ideal_dispatch import RoadNetwork
-from ideal_dispatch.dispatch import Incident, Policy, Readiness, Situation, observe
-from ideal_dispatch.dispatch.policies import Ideal, PaperIdeal, RouterDual
+from ideal_dispatch.dispatch import Incident, Readiness, Situation, observe
+from ideal_dispatch.dispatch.policies import Ideal
 from ideal_dispatch.dispatch.situation import UNTRACED, Step, Trace
-from tests.unit.dispatch.worlds import TIMES, depots, moment, random_model, situation, world
+from tests.unit.dispatch.worlds import TIMES, depots, moment, random_model, world
 
 
 def traced(network: RoadNetwork, trace: Trace) -> Situation:
@@ -46,16 +46,6 @@ def test_steps_nest_and_last_at_least_as_long_as_those_inside() -> None:
     assert "steps" not in after.as_dict()
 
 
-def test_a_step_that_fails_is_told_and_closed() -> None:
-    trace = Trace()
-    with pytest.raises(ValueError, match="no route"), trace.step("quotes"):
-        raise ValueError("no route")
-    with trace.step("after"):
-        pass
-    assert [step.name for step in trace.steps] == ["quotes", "after"]
-    assert trace.steps[0].seconds > 0.0
-
-
 def test_untraced_keeps_nothing() -> None:
     with UNTRACED.step("anything") as facts:
         facts["large"] = 1
@@ -88,22 +78,3 @@ def test_the_way_to_our_decision(grid: RoadNetwork) -> None:
         "threshold_s": made.threshold_s,
     }  # fmt: skip
     json.dumps([step.as_dict() for step in trace.steps], allow_nan=False)
-
-
-@pytest.mark.parametrize("kind", ["ideal", "paper", "dual"])
-def test_telling_changes_no_decision(kind: str, grid: RoadNetwork) -> None:
-    model = random_model(grid)
-    policies: dict[str, Policy] = {
-        "ideal": Ideal(model, method="multistart"),
-        "paper": PaperIdeal(model),
-        "dual": RouterDual(),
-    }
-    policy = policies[kind]
-    plain = policy.decide(situation(grid, 65, (2, 1, 0)), np.random.default_rng(1))
-    told = policy.decide(traced(grid, Trace()), np.random.default_rng(1))
-    assert (told.reason, told.score_s, told.log_facts()) == (
-        plain.reason,
-        plain.score_s,
-        plain.log_facts(),
-    )
-    assert told.second == plain.second

@@ -11,10 +11,8 @@ import pytest
 from ideal_dispatch import Depot, RoadNetwork
 from ideal_dispatch.dispatch import Ideal, Incident, Readiness, Situation, observe
 from ideal_dispatch.dispatch.candidate import (
-    candidate,
     outlook_of,
     routed,
-    second_candidates,
     situation_gap,
 )
 from ideal_dispatch.dispatch.situation import ForecastRouter
@@ -112,20 +110,6 @@ def test_the_gap_counts_with_it_for_the_primary_and_the_second(
     assert gap.lower_s == pytest.approx(first_s - second_s, abs=1e-6)
 
 
-def test_the_gaps_path_is_expected_later_by_it(grid: RoadNetwork) -> None:
-    """Where the router tells no times of edges, the path is timed by the forecast."""
-    expected_s = []
-    for ahead in (0.0, 1.0):
-        about = look(grid, [Depot("D0", 0), on_edge(grid, "A2", 108, ahead)], Twice(grid))
-        primary, path = routed(about, 0), about.quote(1).path
-        first = candidate(about, "", primary)
-        outlook = outlook_of(about, random_model(grid))
-        (found,) = second_candidates(about, first, [], path, outlook, ("gap-path",), 1.0)
-        expected_s.append(found.drive_s - about.stations[1].ahead_s)
-    assert about.stations[1].ahead_s > 1.0
-    assert expected_s[0] == pytest.approx(expected_s[1])
-
-
 @pytest.mark.parametrize("ahead", [0.4, 1.0])
 def test_the_explanation_has_it_among_the_roads(grid: RoadNetwork, ahead: float) -> None:
     """Also where the second begins with a road that the first drives as a whole."""
@@ -138,21 +122,6 @@ def test_the_explanation_has_it_among_the_roads(grid: RoadNetwork, ahead: float)
     rests_s = [start.ahead * times_s[start.edge] for start in starts]
     lead_s = one.time_s(times_s) + rests_s[0] - two.time_s(times_s) - rests_s[1]
     assert sum(seconds for _, seconds in compared.advantage_s) == pytest.approx(lead_s)
-
-
-def test_who_drives_already_does_not_turn_out(grid: RoadNetwork) -> None:
-    """A rolling unit has no turnout once it was sent; the drive goes from where it was seen."""
-    model = ResponseModel.published()
-    starts = [on_edge(grid, "A1", 11, 0.5), on_edge(grid, "A2", 11, 0.5, rolling=True)]
-    about = look(grid, starts)
-    drive_s = about.quote(0).duration_s
-    free, rolls = (
-        replace(about, sent=routed(about, n), driven_s=0.0).arrival(n, drive_s, model, first=True)
-        for n in (0, 1)
-    )
-    assert free.turnout_s == pytest.approx(model.leaving(on_road=True).mean_s)
-    assert rolls.turnout_s == 0.0
-    assert free.drive_s == pytest.approx(rolls.drive_s)
 
 
 def test_free_units_that_are_too_far_away_count_for_the_price(grid: RoadNetwork) -> None:

@@ -101,9 +101,3 @@ def test_impossible_numbers_are_refused() -> None:
         ResponseTime(math.nan, 0.1, 0.1)
     with pytest.raises(InputError, match="a factor by station is not above zero"):
         Effects(60.0, 0.4, station={"North": 0.0})
-
-
-def test_one_local_scale_changes_drives_alone() -> None:
-    scaled = MODEL.scaled(1.25)
-    assert scaled.of(200.0).mean_s > MODEL.of(200.0).mean_s
-    assert scaled.turnout == MODEL.turnout
