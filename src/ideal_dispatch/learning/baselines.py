@@ -19,7 +19,6 @@ from ideal_dispatch.learning.scores import best_factor, scores
 from ideal_dispatch.network import RoadNetwork
 from ideal_dispatch.network.geodesy import LocalPlane
 from ideal_dispatch.network.road_class import ROAD_CLASSES
-from ideal_dispatch.ranges import COUNT, ZERO_OR_MORE, Range
 from ideal_dispatch.records import Trips
 
 HOURS_OF_WEEK = 24 * 7
@@ -172,7 +171,6 @@ def hour_of_week(prior_trips: float = 10.0) -> Baseline:
 
     The constant counts like ``prior_trips`` trips of each hour.
     """
-    ZERO_OR_MORE.check(prior_trips, "prior_trips")
 
     def learn(table: TripTable) -> Ratios:
         usual = best_factor(table.observed_s, table.free_flow_s)
@@ -196,8 +194,6 @@ def boosting(
     learn the logarithm of the seconds instead, by its absolute error: the better where
     part of a trip, such as turnout, does not grow with its road.
     """
-    COUNT.check(trees, "trees")
-    Range(2, whole=True).check(leaves, "leaves")
 
     def columns_of(table: TripTable) -> FloatArray:
         return table.tree_columns(located=located)
@@ -251,8 +247,6 @@ def fit_baselines(
 
     On a network without coordinates those that need places are left out.
     """
-    if train.encoding.columns != validation.encoding.columns:
-        raise InputError("training and validation trips have different context columns")
     if not len(validation):
         raise InputError("no validation trips; settings are chosen on them, give some")
     learned_from, judged_by = TripTable.of(network, train), TripTable.of(network, validation)

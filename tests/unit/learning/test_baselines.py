@@ -63,9 +63,6 @@ def _mae_s(baseline: Baseline, network: RoadNetwork, train: Trips, test: Trips) 
     ).mae_s
 
 
-# --- the table ----------------------------------------------------------------------
-
-
 def test_the_table_of_one_trip(grid: RoadNetwork) -> None:
     trips = _trips(grid, 5)
     table = of(grid, trips)
@@ -83,9 +80,6 @@ def test_the_table_of_one_trip(grid: RoadNetwork) -> None:
         assert table.hour_of_week[row] == 24 * day + trips.contexts[row, 5]
 
 
-# --- what all of them keep ----------------------------------------------------------
-
-
 @each
 def test_one_factor_everywhere_is_found_by_all(baseline: Baseline, grid: RoadNetwork) -> None:
     train, test = _trips(grid), _trips(grid, 50, seed=1)
@@ -94,16 +88,12 @@ def test_one_factor_everywhere_is_found_by_all(baseline: Baseline, grid: RoadNet
 
 
 @each
-def test_same_trips_same_bytes_and_observed_times_are_not_read(
-    baseline: Baseline, grid: RoadNetwork
-) -> None:
+def test_observed_times_are_not_read(baseline: Baseline, grid: RoadNetwork) -> None:
     noisy = _trips(grid, factor=lambda t: np.random.default_rng(2).lognormal(0.5, 0.3, len(t)))
     test = _trips(grid, 50, seed=1)
-    first = baseline.fit(of(grid, noisy)).predict(of(grid, test))
-    again = baseline.fit(of(grid, noisy)).predict(
-        of(grid, replace(test, observed_s=np.full(50, 1e6)))
-    )
-    assert first.tobytes() == again.tobytes()
+    fitted = baseline.fit(of(grid, noisy))
+    late = replace(test, observed_s=np.full(50, 1e6))
+    assert np.array_equal(fitted.predict(of(grid, test)), fitted.predict(of(grid, late)))
 
 
 @each
@@ -120,9 +110,8 @@ def test_trips_within_a_node(baseline: Baseline, grid: RoadNetwork) -> None:
 
 
 @each
-@pytest.mark.parametrize("count", [1, 3])
-def test_very_few_trips_and_no_question(baseline: Baseline, count: int, grid: RoadNetwork) -> None:
-    fitted = baseline.fit(of(grid, _trips(grid, count)))
+def test_one_trip_and_no_question(baseline: Baseline, grid: RoadNetwork) -> None:
+    fitted = baseline.fit(of(grid, _trips(grid, 1)))
     assert np.isfinite(fitted.predict(of(grid, _trips(grid, 20, seed=1)))).all()
     assert fitted.predict(of(grid, _trips(grid).select(np.arange(0)))).shape == (0,)
 
@@ -146,9 +135,6 @@ def test_another_network_and_another_encoding_are_refused(grid: RoadNetwork) -> 
     wider = replace(trips, encoding=ContextEncoding(("visibility_m",)), contexts=np.zeros((50, 28)))
     with pytest.raises(InputError, match="context columns"):
         fitted.predict(of(grid, wider))
-
-
-# --- each of them -------------------------------------------------------------------
 
 
 def test_no_other_constant_has_a_smaller_error(grid: RoadNetwork) -> None:
@@ -206,22 +192,6 @@ def test_only_located_boosting_depends_on_the_place(grid: RoadNetwork) -> None:
         assert np.array_equal(here, there) is same
 
 
-@pytest.mark.parametrize(
-    ("make", "key"),
-    [
-        (lambda: hour_of_week(-1.0), "prior_trips"),
-        (lambda: boosting(trees=0), "trees"),
-        (lambda: boosting(leaves=1, located=True), "leaves"),
-    ],
-)
-def test_bad_settings(make: Any, key: str) -> None:
-    with pytest.raises(InputError, match=f"^{key}"):
-        make()
-
-
-# --- all of them at once ------------------------------------------------------------
-
-
 def test_settings_are_chosen_on_the_validation_trips(grid: RoadNetwork) -> None:
     def factor(table: TripTable) -> FloatArray:
         noise = np.random.default_rng(len(table)).lognormal(0.0, 0.3, len(table))
@@ -248,10 +218,7 @@ def test_without_coordinates_the_located_ones_are_left_out() -> None:
         boosting(located=True).fit(of(around, trips))
 
 
-def test_parts_that_do_not_fit_together(grid: RoadNetwork) -> None:
+def test_settings_need_validation_trips(grid: RoadNetwork) -> None:
     trips = _trips(grid, 50)
-    wider = replace(trips, encoding=ContextEncoding(("ice",)), contexts=np.zeros((50, 28)))
-    with pytest.raises(InputError, match="different context columns"):
-        fit_baselines(grid, trips, wider)
     with pytest.raises(InputError, match="no validation trips"):
         fit_baselines(grid, trips, trips.select(np.arange(0)))

@@ -198,7 +198,7 @@ def test_trips_of_another_network_are_refused() -> None:
         fit(NETWORK, TRIPS.select([]))
 
 
-def test_the_papers_algorithm_keeps_its_steps() -> None:
+def test_the_papers_algorithm_runs_as_printed() -> None:
     made = _fit(params=TrainParams.paper(epochs=3))
     assert made.architecture.head == "plain"
     assert made.steps is not None
