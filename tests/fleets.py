@@ -32,7 +32,7 @@ def fleet(
     **settings: Any,
 ) -> FleetCity:
     """A fleet on a matrix of seconds: its first places are the stations, every place is a cell."""
-    travel = fast_s if isinstance(fast_s, Travel) else Travel.of_matrix(fast_s, slow_s)
+    travel = fast_s if isinstance(fast_s, Travel) else matrix_travel(fast_s, slow_s)
     places = np.arange(travel.num_places, dtype=np.int32)
     usual: dict[str, Any] = {
         "calls_per_day": 10.0, "priorities": URGENT, "arrests": 1.0, "weights": np.ones(len(places))
@@ -42,6 +42,17 @@ def fleet(
         np.asarray(units, np.int32), np.array([hospital], np.int32), places,
         responses=responses or certain(), **(usual | settings),
     )  # fmt: skip
+
+
+def matrix_travel(fast_s: Any, slow_s: Any = None) -> Travel:
+    """Places without a map: a unit is where it left until five eighths of the way are done."""
+    fast = np.asarray(fast_s, np.float64)
+    count, half = len(fast), (np.arange(STEPS) + 1) * 2 > STEPS + 1
+    ends = np.meshgrid(np.arange(count), np.arange(count), indexing="ij")
+    between = np.where(half, ends[1][..., None], ends[0][..., None])
+    nowhere = np.full(count, np.nan)
+    slow = fast if slow_s is None else np.asarray(slow_s, np.float64)
+    return Travel(fast, slow, between.astype(np.int32), nowhere, nowhere)
 
 
 def line(*at_s: float) -> Travel:

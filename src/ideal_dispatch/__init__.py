@@ -86,7 +86,10 @@ if TYPE_CHECKING:
     from ideal_dispatch.evaluation.judged import Judged
     from ideal_dispatch.evaluation.outcomes import Outcomes
     from ideal_dispatch.evaluation.replay_report import replay_report
-    from ideal_dispatch.fleet import FleetCity, SecondRule, harbour_fleet, simulate_fleet
+    from ideal_dispatch.fleet.city import FleetCity
+    from ideal_dispatch.fleet.inputs.embedded import harbour_fleet
+    from ideal_dispatch.fleet.run import simulate_fleet
+    from ideal_dispatch.fleet.simulation import SecondRule
     from ideal_dispatch.forecast import Model
     from ideal_dispatch.forecast.response_time import ResponseModel, ResponsePair, ResponseTime
     from ideal_dispatch.gap import OptimisticGap, explain_gap, optimistic_gap, pairwise_gap
@@ -120,7 +123,10 @@ _NAMES = {
     "evaluation.outcomes": "Outcomes",
     "evaluation.replay_report": "replay_report",
     "evaluation.judged": "Judged",
-    "fleet": "FleetCity SecondRule harbour_fleet simulate_fleet",
+    "fleet.city": "FleetCity",
+    "fleet.inputs.embedded": "harbour_fleet",
+    "fleet.run": "simulate_fleet",
+    "fleet.simulation": "SecondRule",
     "forecast": "Model",
     "forecast.response_time": "ResponseModel ResponsePair ResponseTime",
     "gap": "OptimisticGap explain_gap optimistic_gap pairwise_gap",

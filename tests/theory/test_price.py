@@ -9,8 +9,8 @@ from ideal_dispatch.fleet.city import Duration, FleetCity, Priority, Work
 from ideal_dispatch.fleet.prices import price_tables
 from ideal_dispatch.fleet.referee import judged, moments
 from ideal_dispatch.fleet.simulation import Simulator
-from ideal_dispatch.fleet.travel import Travel
 from ideal_dispatch.fleet.units import State, cost_of
+from tests.fleets import matrix_travel
 
 HOLD_S = 4800.0
 
@@ -25,7 +25,7 @@ def town(calls_per_day: float, units: tuple[int, ...] = (0, 1, 2, 3), **changes:
         "street_start": False,
     }  # fmt: skip
     return FleetCity(
-        "a road", Travel.of_matrix(drive_s), ("a", "b", "c", "d"), places[12:16],
+        "a road", matrix_travel(drive_s), ("a", "b", "c", "d"), places[12:16],
         np.array(units), places[16:], places[:12], np.ones(12), calls_per_day,
         **(settings | changes),
     )  # fmt: skip

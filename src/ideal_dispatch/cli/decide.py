@@ -141,8 +141,7 @@ class PolicyOptions:
         """The threshold by the fleet of a file, where one is given."""
         if self.fleet_file is None:
             return None
-        from ideal_dispatch.fleet.priced import priced_threshold
-        from ideal_dispatch.fleet.table import FleetTable
+        from ideal_dispatch.fleet.priced import FleetTable, priced_threshold
         from ideal_dispatch.toml_tables import built, complaints_about, read_toml
 
         tables, folder = read_toml(self.fleet_file), self.fleet_file.parent

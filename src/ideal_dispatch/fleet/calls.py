@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
+from itertools import count as count_up
 
 import numpy as np
 import numpy.typing as npt
@@ -60,17 +61,6 @@ class Calls:
     def __len__(self) -> int:
         return len(self.at_s)
 
-    def __getitem__(self, rows: slice) -> "Calls":
-        """Some of them."""
-        return Calls(*(getattr(self, item.name)[rows] for item in fields(self)))
-
-
-def days_of(city: FleetCity) -> int:
-    """How many days a run of the city has: a year and its first days, or those of its list."""
-    if city.listed is None:
-        return YEAR_DAYS + WARM_UP_DAYS
-    return int(city.listed.at_s[-1] // DAY_S) + 1
-
 
 def counted_from_s(city: FleetCity, days: float) -> float:
     """The moment from which the calls of a run count: after the first days, which fill the streets.
@@ -86,37 +76,27 @@ def draw_calls(
 ) -> Calls:
     """The calls of one year, a Poisson process by hour of the day; same seed and year, same calls.
 
-    Every kind of number has a generator of its own: another setting of one changes no other.
-    A city with a list has the calls of the list, whatever ``days`` says.
+    Every kind of number has its generator: another setting of one changes no other.
+    A city with a list has the calls of the list, whatever ``days`` says; what they take is drawn.
     """
-    if city.listed is not None:
-        return listed_calls(city, *city.listed[:3], seed, year)
     rng = _generators(seed, year)
-    rate = city.by_hour / city.by_hour.mean() * city.calls_per_day / HOURS
-    counts = next(rng).poisson(np.tile(rate, days))
-    begin = np.repeat(np.arange(days * HOURS) * 3600.0, counts)
-    count = len(begin)
-    at_s = np.sort(begin + 3600.0 * next(rng).random(count), kind="stable")
-    cell = _of_shares(next(rng).random(count), city.weights)
-    level = _of_shares(next(rng).random(count), np.array([one.share for one in city.priorities]))
-    return from_places(city, at_s, cell, level, rng)
-
-
-def from_places(
-    city: FleetCity,
-    at_s: npt.NDArray[np.float64],
-    cell: npt.NDArray[np.integer],
-    priority: npt.NDArray[np.integer],
-    rng: Iterator[np.random.Generator],
-) -> Calls:
-    """Calls of known times, places and priorities, with the rest drawn."""
+    if city.listed is not None:
+        at_s, cell, priority, _ = city.listed
+    else:
+        rate = city.by_hour / city.by_hour.mean() * city.calls_per_day / HOURS
+        counts = next(rng).poisson(np.tile(rate, days))
+        begin = np.repeat(np.arange(days * HOURS) * 3600.0, counts)
+        at_s = np.sort(begin + 3600.0 * next(rng).random(len(begin)), kind="stable")
+        shares = np.array([one.share for one in city.priorities])
+        cell = _of_shares(next(rng).random(len(at_s)), city.weights)
+        priority = _of_shares(next(rng).random(len(at_s)), shares)
     count, work, first = len(at_s), city.work, city.priorities[0].share
     which = next(rng).random(count)
     urgent = priority == 0
     luck = next(rng).standard_normal((count, 1 + 4 * ROLES))
     luck[:, 3::4] = next(rng).random((count, ROLES))  # surprises are drawn evenly
     return Calls(
-        at_s, cell.astype(np.int32), priority.astype(np.int8),
+        at_s, cell, priority.astype(np.int8),
         urgent & (which < city.arrests / first), urgent & (which < city.entitled / first),
         work.scene.drawn(next(rng), count), next(rng).random(count) < work.transported,
         work.handover.drawn(next(rng), count), next(rng).random(count), luck,
@@ -124,27 +104,14 @@ def from_places(
     )  # fmt: skip
 
 
-def listed_calls(
-    city: FleetCity,
-    at_s: npt.NDArray[np.float64],
-    cell: npt.NDArray[np.integer],
-    priority: npt.NDArray[np.integer],
-    seed: int,
-    year: int = 0,
-) -> Calls:
-    """Calls of a list: their luck and work are drawn, by the same seed always the same."""
-    return from_places(city, at_s, cell, priority, _generators(seed, year))
-
-
 def _generators(seed: int, year: int) -> Iterator[np.random.Generator]:
-    part = 0
-    while True:
+    for part in count_up():
         yield np.random.Generator(np.random.Philox(np.random.SeedSequence([seed, year, part])))
-        part += 1
 
 
 def _of_shares(
     uniform: npt.NDArray[np.float64], shares: npt.NDArray[np.float64]
-) -> npt.NDArray[np.integer]:
+) -> npt.NDArray[np.int32]:
     edges = np.cumsum(shares / shares.sum())
-    return np.minimum(np.searchsorted(edges, uniform, side="right"), len(shares) - 1)
+    which = np.minimum(np.searchsorted(edges, uniform, side="right"), len(shares) - 1)
+    return which.astype(np.int32)

@@ -21,16 +21,6 @@ _ROLES = ("primary", "second")
 _TIMES = ("sent_s", "arrived_s", "stood_down_s")
 
 
-def unit_names(city: FleetCity) -> list[str]:
-    """Every unit by its station and its number there."""
-    seen: dict[int, int] = {}
-    names = []
-    for station in city.units.tolist():
-        seen[station] = seen.get(station, 0) + 1
-        names.append(f"{city.station_names[station]} {seen[station]}")
-    return names
-
-
 def calls_file(city: FleetCity, calls: Calls) -> bytes:
     """The calls with all that was drawn for them, numbers in full.
 
@@ -47,7 +37,10 @@ def log_file(city: FleetCity, calls: Calls, log: Log) -> bytes:
 
     ``saved`` and ``cost`` are what the policy weighed, as chances of death.
     """
-    names = np.array([*unit_names(city), ""])  # −1 is no unit
+    homes = city.units.tolist()
+    numbers = [homes[: k + 1].count(home) for k, home in enumerate(homes)]
+    units = (f"{city.station_names[home]} {n}" for home, n in zip(homes, numbers, strict=True))
+    names = np.array([*units, ""])  # −1 is no unit
     columns = _of_calls(city, calls)
     for role, who in enumerate(_ROLES):
         columns[who] = names[log.unit[:, role]].tolist()

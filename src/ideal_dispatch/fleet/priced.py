@@ -1,24 +1,69 @@
-"""The priced threshold of a city whose fleet is told by a ``[fleet]`` table."""
+"""The ``[fleet]`` table of settings and experiments, and the priced threshold that follows."""
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 
 from ideal_dispatch.dispatch.price import UNCALIBRATED, PriceTables
+from ideal_dispatch.dispatch.recall import Recall
 from ideal_dispatch.dispatch.survival import USUAL_CURVE, survival_curve
 from ideal_dispatch.dispatch.threshold import PricedThreshold
 from ideal_dispatch.errors import InputError
+from ideal_dispatch.fleet.city import HOURS
 from ideal_dispatch.fleet.inputs.places import cells_by_junctions
-from ideal_dispatch.fleet.table import HOURS, FleetTable
 from ideal_dispatch.fleet.travel import connected_nodes
 from ideal_dispatch.forecast import Model
 from ideal_dispatch.forecast.response_time import ResponseModel
 from ideal_dispatch.network import Depot, RoadNetwork
+from ideal_dispatch.ranges import Positive, Range, Share, ZeroOrMore, check_fields
+from ideal_dispatch.toml_tables import require
 
 _CELLS = 500
 _SAME_CALLS = 0.2  # a calibration holds for calls a day that differ by at most this share
+
+
+@dataclass(frozen=True, slots=True)
+class FleetTable:
+    """What the price of a unit follows from.
+
+    ``units`` are on duty, by the name of their depot; what is free of them at a call is known
+    then. ``calls_per_day`` are all that take a unit, for ``occupation_s`` each; ``by_hour`` says
+    how they fall on the 24 hours of a day, evenly without. ``arrests`` is the share of cardiac
+    arrests among them, ``entitled`` the share of the calls that a second is considered for: the
+    arrests alone where it is 0. ``delay_s`` pass between a call and its dispatch. ``recall``
+    says when the later unit is stood down; where never, it stays at the scene for ``assist_s``.
+    ``curve`` says how survival falls with time, waalewijn-2001 without. ``price`` is a file of
+    ``ideal fleet price`` that calibrates the prices for this fleet.
+    """
+
+    units: Mapping[str, int]
+    calls_per_day: Positive
+    occupation_s: Positive = 3600.0
+    by_hour: tuple[ZeroOrMore, ...] = ()
+    arrests: Annotated[float, Range(0, 1, above=True)] = 0.03
+    entitled: Share = 0.0
+    recall: Recall = "first arrival"
+    delay_s: ZeroOrMore = 60.0
+    assist_s: ZeroOrMore = 600.0
+    curve: str = ""
+    price: str = ""
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        for name, count in self.units.items():
+            require(0 <= count <= 1000, f"units of {name} {count}: 0 to 1000 is needed")
+        require(sum(self.units.values()) > 0, "units: none is on duty; give the units of depots")
+        hours = len(self.by_hour)
+        require(hours in (0, HOURS), f"by_hour: {hours} numbers; 24 are needed, or none")
+        require(not hours or sum(self.by_hour) > 0.0, "by_hour: no hour has calls")
+        require(
+            self.entitled == 0.0 or self.entitled >= self.arrests,
+            f"entitled {self.entitled}: no less than arrests, {self.arrests}, is needed",
+        )
 
 
 def priced_threshold(

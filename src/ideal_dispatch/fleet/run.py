@@ -27,7 +27,7 @@ from ideal_dispatch.experiment.engine import (
     unwatched,
 )
 from ideal_dispatch.files import write_file
-from ideal_dispatch.fleet.calls import WARM_UP_DAYS, Calls, days_of, draw_calls
+from ideal_dispatch.fleet.calls import DAY_S, WARM_UP_DAYS, Calls, draw_calls
 from ideal_dispatch.fleet.city import FleetCity
 from ideal_dispatch.fleet.experiment import FleetExperiment, FleetScenario, plain
 from ideal_dispatch.fleet.log import CALLS, calls_file, log_file
@@ -97,7 +97,9 @@ class Fleets:
         """The totals of one year under every policy, and its logs."""
         simulator = self.simulators[one.scenario]
         city = simulator.city
-        days = days_of(city) if city.listed is not None else self.days + WARM_UP_DAYS
+        days = self.days + WARM_UP_DAYS
+        if city.listed is not None:
+            days = int(city.listed.at_s[-1] // DAY_S) + 1
         calls = draw_calls(city, one.seed, one.year, days=days)
         runs, files, never = [], {}, None
         for policy, recall in self.runs:

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from ideal_dispatch.arrays import FloatArray, IntArray, read_only
 from ideal_dispatch.compiled import kernel
@@ -42,7 +41,7 @@ class Travel:
     ``fast_s[a, b]`` is the drive with lights and sirens, ``slow_s[a, b]`` the one without.
     ``between[a, b, k]`` is the place nearest to a unit that has done (k + 1) of
     ``STEPS`` + 1 parts of the drive from a to b. ``lon`` and ``lat`` may be NaN where
-    nobody knows them. ``roads`` are None where the times are a matrix that was given.
+    they are unknown. ``roads`` are None where the times are a matrix that was given.
     """
 
     fast_s: FloatArray
@@ -72,17 +71,6 @@ class Travel:
     def num_places(self) -> int:
         """How many places there are."""
         return len(self.fast_s)
-
-    @classmethod
-    def of_matrix(cls, fast_s: npt.ArrayLike, slow_s: npt.ArrayLike | None = None) -> "Travel":
-        """Places without a map: a unit is where it left until five eighths of the way are done."""
-        fast = np.asarray(fast_s, np.float64)
-        count, half = len(fast), (np.arange(STEPS) + 1) * 2 > STEPS + 1
-        ends = np.meshgrid(np.arange(count), np.arange(count), indexing="ij")
-        between = np.where(half, ends[1][..., None], ends[0][..., None])
-        nowhere = np.full(count, np.nan)
-        return cls(fast, fast if slow_s is None else np.asarray(slow_s, np.float64),
-                   between.astype(np.int32), nowhere, nowhere)  # fmt: skip
 
     @classmethod
     def on_roads(

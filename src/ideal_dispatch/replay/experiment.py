@@ -16,7 +16,7 @@ from ideal_dispatch.dispatch.decision import Policy
 from ideal_dispatch.dispatch.policy_tables import FittedParts, check_policies, policies_from
 from ideal_dispatch.dispatch.situation import Incident
 from ideal_dispatch.errors import InputError
-from ideal_dispatch.fleet.table import FleetTable
+from ideal_dispatch.fleet.priced import FleetTable
 from ideal_dispatch.network import Depot, RoadNetwork
 from ideal_dispatch.network.readers.depot_table import read_depots
 from ideal_dispatch.plugins import TRAFFIC_SOURCES, check_name, load_plugin

@@ -17,7 +17,7 @@ from typing import Annotated, Any, Literal, get_args
 from ideal_dispatch.context import Calendar
 from ideal_dispatch.context.calendar import zone
 from ideal_dispatch.errors import InputError
-from ideal_dispatch.fleet.table import FleetTable
+from ideal_dispatch.fleet.priced import FleetTable
 from ideal_dispatch.network import SNAP_LIMIT_M
 from ideal_dispatch.plugins import TRAFFIC_SOURCES, WEATHER, check_name
 from ideal_dispatch.ranges import Checked, Range, check_fields

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from ideal_dispatch.fleet.city import FleetCity, Priority
-from ideal_dispatch.fleet.travel import Travel
+from tests.fleets import matrix_travel
 
 PRIORITIES = (Priority("high", 0.5), Priority("low", 0.5, lights=False, late_s=900.0))
 
@@ -16,7 +16,7 @@ def small_city(**changes: Any) -> FleetCity:
     minutes = 60.0 * np.abs(place[:, None] - place)
     given: dict[str, Any] = {
         "name": "Row",
-        "travel": Travel.of_matrix(minutes, 1.5 * minutes),
+        "travel": matrix_travel(minutes, 1.5 * minutes),
         "station_names": ("west", "middle", "east"),
         "stations": [0, 2, 4],
         "units": [0, 0, 1, 2],

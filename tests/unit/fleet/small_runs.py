@@ -7,13 +7,13 @@ import numpy as np
 
 from ideal_dispatch.fleet.city import FleetCity, Priority
 from ideal_dispatch.fleet.experiment import FleetExperiment
-from ideal_dispatch.fleet.travel import Travel
+from tests.fleets import matrix_travel
 
 
 def small_city(**changes: Any) -> FleetCity:
     """Two stations with two units each, one hospital and four cells, three minutes apart."""
     place = np.arange(5.0)
-    travel = Travel.of_matrix(180.0 * np.abs(place[:, None] - place))
+    travel = matrix_travel(180.0 * np.abs(place[:, None] - place))
     city = FleetCity(
         "Smallville", travel, ("West", "East"), np.array([0, 3]), np.array([0, 0, 1, 1]),
         np.array([4]), np.array([0, 1, 2, 3]), np.array([0.4, 0.2, 0.1, 0.3]), 60.0,

@@ -11,9 +11,7 @@ from ideal_dispatch.fleet.calls import (
     DAY_S,
     Calls,
     counted_from_s,
-    days_of,
     draw_calls,
-    listed_calls,
 )
 from ideal_dispatch.fleet.city import CallList, Duration, Work
 from tests.unit.fleet.small import small_city
@@ -74,14 +72,11 @@ def test_a_list_is_taken_as_it_is() -> None:
     assert calls.at_s.tolist() == at_s.tolist()
     assert calls.cell.tolist() == [3, 1]
     assert calls.priority.tolist() == [0, 1]
-    assert days_of(city) == 2
-    assert days_of(small_city()) == 366
     assert counted_from_s(city, 2) == 0.0
     assert [counted_from_s(small_city(), days) for days in (1, 2, 366)] == [0.0, DAY_S, DAY_S]
-    assert not _changed(calls, listed_calls(small_city(), at_s, cell, level, 7))
     assert "luck" in _changed(calls, draw_calls(city, 8))
 
 
 def test_calls_out_of_order_are_refused() -> None:
     with pytest.raises(InputError, match="in the order in which they come in"):
-        listed_calls(small_city(), np.array([5.0, 1.0]), np.zeros(2, int), np.zeros(2, int), 0)
+        draw_calls(small_city(listed=CallList(np.array([5.0, 1.0]), *np.zeros((2, 2), int))), 0)

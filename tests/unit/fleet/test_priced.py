@@ -15,8 +15,7 @@ from ideal_dispatch.dispatch.survival import CURVES, USUAL_CURVE, survival_curve
 from ideal_dispatch.dispatch.threshold import CapacityCost, ClinicalThreshold, Threshold
 from ideal_dispatch.fleet.calibration import Calibration
 from ideal_dispatch.fleet.inputs.places import cells_by_junctions
-from ideal_dispatch.fleet.priced import priced_threshold
-from ideal_dispatch.fleet.table import FleetTable
+from ideal_dispatch.fleet.priced import FleetTable, priced_threshold
 from ideal_dispatch.fleet.travel import connected_nodes
 from ideal_dispatch.forecast.response_time import ResponseModel
 from tests.unit.dispatch.worlds import depots, situation

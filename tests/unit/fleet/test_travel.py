@@ -12,6 +12,7 @@ from ideal_dispatch.fleet.travel import (
     connected_nodes,
     junction_weights,
 )
+from tests.fleets import matrix_travel
 
 
 def test_times_equal_shortest_paths_in_both_modes(grid: RoadNetwork) -> None:
@@ -59,11 +60,11 @@ def test_a_place_that_cannot_be_reached_is_refused() -> None:
 
 
 def test_a_matrix_of_times_needs_no_map() -> None:
-    travel = Travel.of_matrix([[0.0, 60.0], [80.0, 0.0]])
+    travel = matrix_travel([[0.0, 60.0], [80.0, 0.0]])
     assert travel.slow_s.tolist() == travel.fast_s.tolist()
     assert travel.between[0, 1].tolist() == [0, 0, 0, 0, 1, 1, 1]
     with pytest.raises(InputError, match="fast_s must be finite and zero or more"):
-        Travel.of_matrix([[0.0, np.inf], [1.0, 0.0]])
+        matrix_travel([[0.0, np.inf], [1.0, 0.0]])
 
 
 def test_cells_stand_for_all_nodes(grid: RoadNetwork) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ideal_dispatch.errors import FileFormatError, InputError
-from ideal_dispatch.fleet.table import FleetTable
+from ideal_dispatch.fleet.priced import FleetTable
 from ideal_dispatch.service import settings as module
 from ideal_dispatch.service.settings import Server, ServiceSettings, digest, state_folder
 from tests.conftest import ROOT
