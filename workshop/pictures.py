@@ -32,11 +32,13 @@ if TYPE_CHECKING:
     from PIL import Image
     from playwright.sync_api import Browser, Page
 
+    from ideal_dispatch import RoadNetwork
+
 Scheme = Literal["light", "dark"]
 
 IMAGES = Path("docs/images")
 CHROMIUM = ("--no-sandbox", "--disable-gpu", "--disable-3d-apis")
-"""Without WebGL, which by software takes a few pictures a second; the map is Leaflet's then."""
+"""As the tests of the desk: all is drawn by software."""
 PATIENCE_S = 180.0
 IDEAL = "from ideal_dispatch.cli.app import main; main()"
 SPEED, LIFE = "16", ("--seed", "3", "--units", "16", "--calls-per-day", "900")
@@ -44,7 +46,7 @@ SPEED, LIFE = "16", ("--seed", "3", "--units", "16", "--calls-per-day", "900")
 ANSWER_S, AFTER_S, LEAST_S, END_S = 3.0, 4.0, 10.0, 4
 """Recorded until an answer, after the end, and at the least; how long the last frame stays."""
 UNCHANGED = 255
-LARGE_S, EVERY = 15.0, 11
+LARGE_S, EVERY = 24.0, 11
 """The search for a call ends at such a gain; at a time it asks about one of so many junctions."""
 
 
@@ -127,7 +129,7 @@ def telling_call(service: Service) -> tuple[int, str]:
     network = harbour_city().network
     until = time.monotonic() + PATIENCE_S
     best = (0.0, -1, "")
-    service.units(2000)  # each call is promised some
+    service.units(1000)  # each call is promised some
     for turn in range(EVERY):
         for node in range(turn, network.num_nodes, EVERY):
             place = float(network.lon[node]), float(network.lat[node])
@@ -142,6 +144,24 @@ def telling_call(service: Service) -> tuple[int, str]:
         if best[0] > LARGE_S or (best[0] > 0.0 and time.monotonic() > until):
             return best[1:]
     sys.exit("no call in which a second ambulance goes at this moment; try again in a while")
+
+
+def fleet(service: Service, depot: str, network: "RoadNetwork") -> list[dict[str, Any]]:
+    """Two units at each depot, A131 at the one that is named, and some at work in the city."""
+    names = sorted((one["name"] for one in service.ask("GET", "/v1/city")["depots"]),
+                   key=lambda name: name != depot)  # fmt: skip
+    units: list[dict[str, Any]] = [
+        {"id": f"{letter}{number}", "depot": name, "status": "at_station"}
+        for letter, name in zip("AB", names, strict=True)
+        for number in (131, 132)
+    ]
+    busy = {"A133": "on_scene", "A134": "transporting", "B133": "at_hospital", "B134": "en_route"}
+    for (unit, status), share in zip(busy.items(), (0.2, 0.45, 0.6, 0.85), strict=True):
+        node = round(share * network.num_nodes)
+        place = {"lon": float(network.lon[node]), "lat": float(network.lat[node])}
+        home = names[unit.startswith("B")]
+        units.append({"id": unit, "depot": home, "status": status, "call_id": "other", **place})
+    return units
 
 
 def signed_in(
@@ -170,8 +190,7 @@ def desk(browser: "Browser") -> None:
         node, depot = telling_call(asked)
     # another service: its list has no calls of the search
     with TemporaryDirectory() as folder, serving(Path(folder), speed="1") as shown:
-        shown.units(2)
-        shown.ask("PUT", "/v1/units", [{"id": "A131", "depot": depot, "status": "at_station"}])
+        shown.ask("PUT", "/v1/units", fleet(shown, depot, network))
         shown.ask("POST", "/v1/simulated-calls", {"every_s": 1.0, "count": 5})  # for the list
         time.sleep(10)
         place = float(network.lon[node]), float(network.lat[node])

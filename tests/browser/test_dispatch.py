@@ -229,7 +229,7 @@ def test_an_advice_that_expired_while_units_drive_is_under_way(
 
 @pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
 @pytest.mark.parametrize("look", LOOKS, ids=lambda look: look[0])
-def test_a_question_fits_and_is_usable_by_all(
+def test_sizes_themes_and_axe(
     browser: Browser,
     city: Service,
     made: dict[str, Any],
@@ -240,6 +240,12 @@ def test_a_question_fits_and_is_usable_by_all(
 ) -> None:
     theme, locale = look
     page = open_desk(browser, city, size, color_scheme=theme, locale=locale)
+    show_open(page, made)
+    expect(page.locator("#map")).to_have_attribute("data-drawn", "yes")
+    expect(page.locator("html")).to_have_attribute("data-theme", theme)
+    assert page.evaluate(INSIDE) == []
+    assert serious(page) == []
+    shoot(page, f"desk_{size[0]}_{theme}")
     asked(page, made, do)
     expect(page.locator("#running")).to_be_in_viewport(ratio=1)
     assert page.evaluate(INSIDE) == []

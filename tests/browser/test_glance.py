@@ -89,7 +89,7 @@ def test_an_advice_that_lost_its_unit_does_not_shout(
         show(desk, made)
         expect(desk.locator("#advice")).to_have_attribute("data-standing", "lost")
         expect(desk.locator("#verdict-words")).to_have_text("A unit is gone: ask again")
-        expect(desk.locator("#losses")).to_contain_text("is on another call")
+        expect(desk.locator("#losses li")).to_have_attribute("data-why", "on_call")
         expect(desk.locator("#reply-buttons")).to_be_hidden()
         expect(desk.locator(f".call-row[data-id='{made['id']}'] .short")).to_have_text(
             "Lost its unit"
@@ -106,6 +106,7 @@ def test_a_long_name_leaves_the_question_in_sight(
     show_open(page, made)
     page.keyboard.press("a")
     expect(page.locator("#running-words")).to_contain_text("Under way")
+    assert f"\u2068{pair[1]}\u2069" in page.locator("#recall").inner_text()  # it turns no words
     expect(page.locator("#running-expected .chance")).to_be_visible()
     tell(city, pair[0], made, "on_scene")
     expect(page.locator("#running-do")).to_be_enabled()

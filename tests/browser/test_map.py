@@ -1,32 +1,13 @@
 """The map: in any browser, and not at all."""
 
-import re
-
 import pytest
-from playwright.sync_api import Browser, Page, Route, expect
+from playwright.sync_api import Browser, Route, expect
 
 from tests.browser.conftest import PRIMARY, SECOND, SPOT, Service, Turn, show, spot
 
 pytestmark = pytest.mark.slow
 
 DRAWN = "data-drawn"
-
-
-def test_depots_are_listed_with_their_units(desk: Page, service: Service) -> None:
-    """Promised ones beside the free ones, in both languages."""
-    expect(desk.locator("#map")).to_have_attribute(DRAWN, "yes")
-    made = service.call("send_second")
-    show(desk, made)
-    units = [
-        one for one in service.ask("GET", "/v1/units") if one["depot"] == made["second"]["depot"]
-    ]
-    promised = sum(one["promised"] is not None for one in units)
-    item = desk.locator(f"#depots [data-depot='{made['second']['depot']}']")
-    free = len(units) - promised
-    expect(item).to_contain_text(re.compile(rf"\b{free} free, {promised} promised"))
-    desk.get_by_role("button", name="中文").click()
-    expect(item).to_contain_text(f"可用 {free} 輛，已指派 {promised} 輛")
-    desk.get_by_role("button", name="English").click()
 
 
 def test_both_ways_stay_in_sight_in_another_window_until_somebody_moves_the_map(
@@ -36,6 +17,7 @@ def test_both_ways_stay_in_sight_in_another_window_until_somebody_moves_the_map(
     expect(page.locator("#map")).to_have_attribute(DRAWN, "yes")
     show(page, service.call("send_second"))
     wide = spot(page, PRIMARY, 100)["width"]
+    spot(page, SECOND, 100)
     page.set_viewport_size({"width": 1024, "height": 900})
     narrower = f"([colour, wide]) => ({SPOT})(colour).width < 0.8 * wide"
     page.wait_for_function(narrower, arg=[PRIMARY, wide])
@@ -51,13 +33,6 @@ def test_an_older_browser(browser: Browser, service: Service, open_desk: Turn) -
     page.add_init_script("delete Map.groupBy; delete Object.groupBy;")
     page.reload()
     expect(page.locator("#map")).to_have_attribute(DRAWN, "yes")
-
-
-def test_both_ways_are_drawn(desk: Page, service: Service) -> None:
-    expect(desk.locator("#map")).to_have_attribute(DRAWN, "yes")
-    show(desk, service.call("send_second"))
-    for colour in (PRIMARY, SECOND):
-        spot(desk, colour, 100)
 
 
 def test_advice_does_not_need_the_map(browser: Browser, service: Service, open_desk: Turn) -> None:

@@ -7,20 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.browser.conftest import (
-    FREE,
-    INSIDE,
-    LOOKS,
-    SIZES,
-    SPOT,
-    Host,
-    Service,
-    Turn,
-    serious,
-    shoot,
-    show,
-    spot,
-)
+from tests.browser.conftest import FREE, SPOT, Host, Service, Turn, serious, shoot, show, spot
 from tests.service_town import Town, serving, token
 from tests.service_town import town as town
 
@@ -97,26 +84,17 @@ def test_free_units_and_the_next_call_in_one_line(page: Page, city: Service, tri
     expect(line).to_contain_text("0 of 2 units free")
 
 
-@pytest.mark.parametrize(
-    ("cover", "words"),
-    [
-        ({"median_s": 300.0, "p90_s": None}, "5.0 min, but closed roads cut off over 1 of 10"),
-        ({"median_s": None, "p90_s": None}, "closed roads cut off over half of all places"),
-    ],
-)
+@pytest.mark.parametrize("median_s", [300.0, None])
 def test_the_line_says_where_closed_roads_keep_units_from_the_next_call(
-    browser: Browser,
-    city: Service,
-    trio: Trio,
-    open_desk: Turn,
-    cover: dict[str, float | None],
-    words: str,
+    browser: Browser, city: Service, trio: Trio, open_desk: Turn, median_s: float | None
 ) -> None:
+    cover = {"median_s": median_s, "p90_s": None}
     changed = {**city.ask("GET", "/v1/city"), "cover": cover}
     page = open_desk(
         browser, city, meddle=("**/v1/city", lambda route: route.fulfill(json=changed))
     )
-    expect(page.locator("#next-call")).to_contain_text(words)
+    cut_off = "over 1 of 10 places" if median_s else "over half of all places"
+    expect(page.locator("#next-call")).to_contain_text(f"closed roads cut off {cut_off}")
 
 
 def test_no_unit_reported_is_not_zero(browser: Browser, city: Service, open_desk: Turn) -> None:
@@ -159,47 +137,6 @@ def test_a_promised_unit_is_not_free_and_an_advice_names_units(
     expect(item).to_contain_text("0 free, 1 promised")
 
 
-def test_three_hundred_units_are_one_canvas(page: Page, city: Service) -> None:
-    expect(page.locator("#units-free")).to_have_text("3 of 3 units free")
-    nodes = page.evaluate("document.querySelectorAll('#map *').length")
-    place, name = middle(city), city.ask("GET", "/v1/city")["depots"][0]["name"]
-    city.tell(*(
-        {"id": f"X{number:03d}", "depot": name, "status": "available", "heading": float(number),
-         "lon": place["lon"] + 0.001 * (number % 20 - 10),
-         "lat": place["lat"] + 0.0007 * (number // 20 - 7)}
-        for number in range(300)
-    ))  # fmt: skip
-    expect(page.locator("#units-free")).to_have_text("303 of 303 units free")
-    spot(page, FREE)
-    assert page.evaluate("document.querySelectorAll('#map *').length") == nodes
-    shoot(page, "units_300")
-
-
-@pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
-@pytest.mark.parametrize("look", LOOKS, ids=lambda look: look[0])
-def test_sizes_themes_and_axe(
-    browser: Browser,
-    city: Service,
-    trio: Trio,
-    open_desk: Turn,
-    size: tuple[int, int],
-    look: tuple[str, str],
-) -> None:
-    theme, locale = look
-    city.tell({"id": trio[1], "status": "available", **middle(city)})
-    page = open_desk(browser, city, size, color_scheme=theme, locale=locale)
-    show(page, city.call("send_second", primary={"unit": trio[0]}))
-    expect(page.locator("#map")).to_have_attribute("data-drawn", "yes")
-    expect(page.locator("html")).to_have_attribute("data-theme", theme)
-    assert page.evaluate(INSIDE) == []
-    shoot(page, f"desk_{size[0]}_{theme}")
-    assert serious(page) == []
-    page.keyboard.press("?")
-    expect(page.locator("#symbols li")).to_have_count(9)
-    assert serious(page) == []
-    shoot(page, f"symbols_{size[0]}_{theme}")
-
-
 @pytest.fixture(scope="module")
 def fast(chromium: str, town: Town) -> Iterator[Host]:
     """A service whose clock began on another day, and runs sixty times as fast."""
@@ -214,15 +151,10 @@ def fast(chromium: str, town: Town) -> Iterator[Host]:
 
 def test_the_desk_runs_by_the_services_clock(browser: Browser, fast: Host, open_desk: Turn) -> None:
     page = open_desk(browser, fast)
-    seen = page.evaluate(
-        """async () => {
-             const { now } = await import("/clock.js");
-             const look = () => [performance.now(), now(), performance.now()];
-             const first = look();
-             await new Promise((resume) => setTimeout(resume, 300));
-             return [first, look()];
-           }"""
-    )
-    (before, first, after), (then_before, then, then_after) = seen
+    page.evaluate("async () => (window.clock = await import('/clock.js'))")
+    look = "() => [performance.now(), clock.now(), performance.now()]"
+    before, first, after = page.evaluate(look)
+    page.wait_for_timeout(300)
+    then_before, then, then_after = page.evaluate(look)
     assert 60 * (then_before - after) - 1 <= then - first <= 60 * (then_after - before) + 1
     assert datetime.fromtimestamp(first / 1000, UTC).year == 2031

@@ -24,12 +24,12 @@ export function standing(advice, store, now) {
 /** Units that an advice counts on and lost: as events said, or as the state of its second says. */
 export function losses(advice, store, now) {
   const heard = store.losses.get(advice.id);
-  if (heard || advice.decision !== "send_second" || !store.fleet.known) return heard ?? [];
-  const id = advice.second.unit;
-  const unit = store.fleet.units.get(id);
+  const promised = advice.decision === "send_second" && !advice.simulated; // else nothing can be lost
+  if (heard || !promised || !store.fleet.known) return heard ?? [];
+  const unit = store.fleet.units.get(advice.second.unit);
   const other = unit && (promise(unit, now)?.call_id ?? unit.call_id ?? advice.call_id) !== advice.call_id;
   const why = !unit ? "gone" : unit.status === "out_of_service" ? "out_of_service" : other ? "on_call" : null;
-  return id && why ? [{ unit: id, why }] : [];
+  return why ? [{ unit: advice.second.unit, why }] : [];
 }
 
 /** Does it wait for an answer that may be given now? */

@@ -9,9 +9,6 @@ import { line } from "./remarks.js";
 
 const ROADS = 3;
 const LONG = 16; // characters of a unit's name
-const HOW = `PUT /v1/units
-[{"id": "A117", "depot": "…", "status": "at_station"},
- {"depot": "…", "free": 2}]`;
 
 export function drawFacts(advice, store, now) {
   const hints = store.city?.simulated ? ["facts.none", "facts.try"] : ["facts.none"];
@@ -62,9 +59,7 @@ export function tickFacts(advice, store, now) {
 function of(advice) {
   if (advice.decision === "no_advice") {
     const reasons = element("ul", { class: "degraded" }, ...advice.degraded.map(line));
-    const unknown = advice.degraded[0]?.code === "units_unknown";
-    const usual = element("p", { class: "plain" }, element("strong", {}, t("facts.no_advice")));
-    return [usual, reasons, unknown && element("pre", { class: "how" }, HOW)];
+    return [element("p", { class: "plain" }, element("strong", {}, t("facts.no_advice"))), reasons];
   }
   const [first, then] = advice.decision === "send_second" ? ["second", "primary"] : ["primary", "second"];
   return [who(advice, first, true), gain(advice), who(advice, then)];

@@ -25,9 +25,8 @@ export async function startLanguage() {
 
 /** Change to the next language that is offered. */
 export async function switchLanguage() {
-  const next = offered[(offered.indexOf(current) + 1) % offered.length];
-  await useLanguage(next);
-  remember("language", next);
+  await useLanguage(offered[(offered.indexOf(current) + 1) % offered.length]);
+  remember("language", current);
 }
 
 async function useLanguage(name) {

@@ -70,7 +70,8 @@ function seconds(list) {
 function numbers({ gain_survival: survival, why: { cost, gap } }) {
   const rows = [];
   if (Number.isFinite(survival)) {
-    rows.push(["survival", t("why.survival_points", { points: `+${(100 * survival).toPrecision(2)}` })]);
+    const points = survival < 1e-4 ? "< 0.01" : `+${(100 * survival).toPrecision(2)}`;
+    rows.push(["survival", t("why.survival_points", { points })]);
   }
   if (Number.isFinite(cost?.lives)) {
     const away = Number.isFinite(cost.hold_s) ? t("why.away", { minutes: figure(cost.hold_s / 60) }) : "";
@@ -85,6 +86,7 @@ function numbers({ gain_survival: survival, why: { cost, gap } }) {
 
 /** How much sooner the scenario set of drives allows the second to be: no forecast of this call. */
 function gapWords({ lower_s: lower, upper_s: upper }) {
+  if (upper <= 0) return t("why.gap_none");
   const values = { lower: figure(lower), upper: figure(upper ?? NaN) };
   if (!Number.isFinite(upper)) return t("why.gap_least", values);
   return t(values.lower === values.upper ? "why.gap_exact" : "why.gap_between", values);
@@ -120,6 +122,8 @@ export function startWhatIf(shown) {
     preview(shown(), Number(target.value));
   });
   byId("what-if-reset").addEventListener("click", () => drawWhatIf(shown()));
+  const more = byId("what-if").parentElement;
+  more.addEventListener("toggle", () => more.open && more.scrollIntoView({ block: "start" }));
 }
 
 /** Put the slider back to the advice's own threshold. */

@@ -1,7 +1,6 @@
 // The map: Leaflet moves it, the roads lie on one canvas, and all that lives on another above.
 // Everything here may fail; the advice does not depend on it.
 
-import { element } from "../elements.js";
 import { Overlay } from "./overlay.js";
 import { Roads } from "./roads.js";
 
@@ -21,21 +20,8 @@ export const look = (theme) => LOOKS[theme];
 
 /** A map of the network in the container; fails where the browser cannot draw one. */
 export async function startMap(container, network) {
-  await Promise.all([
-    import("../libraries/leaflet/leaflet.js"),
-    addStyles("libraries/leaflet/leaflet.css"),
-  ]);
+  await import("../libraries/leaflet/leaflet.js");
   return new DeskMap(globalThis.L, container, network);
-}
-
-async function addStyles(address) {
-  const link = element("link", { rel: "stylesheet", href: address });
-  const loaded = new Promise((resolve, reject) => {
-    link.addEventListener("load", resolve);
-    link.addEventListener("error", () => reject(new Error(address)));
-  });
-  document.head.prepend(link); // the desk's own rules come later and win
-  await loaded;
 }
 
 /** The least box around all points, as [west, south, east, north]; null without points. */
