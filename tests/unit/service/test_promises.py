@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -49,7 +50,7 @@ def client(town: Town, request: pytest.FixtureRequest) -> Iterator[Local]:
 def city(client: Local) -> Iterator[None]:
     """Two units of D0 and one of D1; the record is whole afterwards."""
     for unit in client.read("/v1/units"):
-        client.delete(f"/v1/units/{unit['id']}", headers=bearer("cad"))
+        client.delete(f"/v1/units/{quote(unit['id'])}", headers=bearer("cad"))
     client.report(
         {"id": "A1", "depot": "D0", "status": "at_station"},
         {"id": "A2", "depot": "D0", "status": "at_station"},
@@ -67,11 +68,6 @@ def ask(client: Local, town: Town, primary: str | None = "A1", **changes: Any) -
     call = town.call(f"call-{next(numbers)}") | {"threshold_s": -1000.0, "received_at": None}
     sent = None if primary is None else {"unit": primary}
     return client.advice({**call, "primary": sent, **changes})
-
-
-def unit(client: Local, id: str) -> dict[str, Any]:  # noqa: A002
-    found: dict[str, Any] = client.read(f"/v1/units/{id}")
-    return found
 
 
 def step(client: Local, seconds: float) -> None:
@@ -105,14 +101,14 @@ def test_an_advised_unit_is_not_advised_again_until_the_advice_expires(
 ) -> None:
     first = ask(client, town)
     second = first["second"]["unit"]
-    assert unit(client, second)["promised"]["call_id"] == first["call_id"]
+    assert client.unit(second)["promised"]["call_id"] == first["call_id"]
     others = [ask(client, town, None) for _ in range(2)]
     used = [one[role]["unit"] for one in others for role in ("primary", "second")
             if one[role] is not None and one["decision"] == "send_second"]  # fmt: skip
     assert second not in used
     assert "A1" not in used  # the CAD sent it
     step(client, EXPIRY_S + 1)
-    assert unit(client, second)["promised"] is None
+    assert client.unit(second)["promised"] is None
     assert second in {row["unit"] for row in ask(client, town)["considered"]}
 
 
@@ -124,7 +120,7 @@ def test_a_second_that_was_stood_down_is_on_its_way_no_more(client: Local, town:
     assert found["state"] == "stood_down"
     assert "under_way" not in [one["code"] for one in found["reasons"]]
     assert (found["second"]["expected_s"], found["second_first"]) == (None, None)
-    assert unit(client, made["second"]["unit"])["promised"] is None
+    assert client.unit(made["second"]["unit"])["promised"] is None
     assert refused(client, made, "stand_down", question="1-1") == "superseded"
 
 
@@ -133,13 +129,13 @@ def test_an_answered_advice_is_not_answered_again(client: Local, town: Town) -> 
     client.report({"id": "A2", "status": "out_of_service"})
     first = ask(client, town)
     assert client.reply(first, "override").status_code == 200
-    assert unit(client, "B1")["promised"] is None
+    assert client.unit("B1")["promised"] is None
     client.report({"id": "C1", "depot": "D2", "status": "at_station"})
     other = ask(client, town, "C1")
     assert other["second"]["unit"] == "B1"
     assert client.reply(other).status_code == 200
     assert refused(client, first) == "answered"
-    assert unit(client, "B1")["promised"]["call_id"] == other["call_id"]
+    assert client.unit("B1")["promised"]["call_id"] == other["call_id"]
 
 
 def test_the_first_reply_is_in_the_refusal_of_the_second(client: Local, town: Town) -> None:
@@ -168,7 +164,7 @@ def test_a_newer_advice_takes_the_place_of_the_older(client: Local, town: Town) 
         | {"received_at": None}
     )  # fmt: skip
     assert newer["revision"] == 2
-    assert unit(client, made["second"]["unit"])["promised"] is None
+    assert client.unit(made["second"]["unit"])["promised"] is None
     assert refused(client, made) == "superseded"
 
 
@@ -203,7 +199,7 @@ def test_a_unit_that_the_cad_sends_elsewhere_is_lost_to_its_call(client: Local, 
     taken = made["second"]["unit"]
     other = ask(client, town, taken)
     assert "unit_promised" in codes(other)
-    assert unit(client, taken)["promised"]["call_id"] == other["call_id"]
+    assert client.unit(taken)["promised"]["call_id"] == other["call_id"]
     assert refused(client, made) == "unit_promised"
     said = lost(client)[-1]
     assert (said["call_id"], said["why"], said["by_call"]) == (
@@ -216,12 +212,12 @@ def test_an_accepted_unit_is_free_again_when_its_work_is_done(client: Local, tow
     second = made["second"]["unit"]
     client.reply(made)
     step(client, EXPIRY_S + 1)
-    assert unit(client, second)["promised"]["kind"] == "accepted"
+    assert client.unit(second)["promised"]["kind"] == "accepted"
     for status in ("en_route", "on_scene"):
         client.report({"id": second, "status": status, "call_id": made["call_id"]})
-        assert unit(client, second)["promised"] is not None
+        assert client.unit(second)["promised"] is not None
     client.report({"id": second, "status": "available"})
-    assert unit(client, second)["promised"] is None
+    assert client.unit(second)["promised"] is None
     assert lost(client)[-1:] != [second]
 
 
@@ -233,7 +229,7 @@ def test_a_unit_of_a_count_leaves_when_it_is_accepted(client: Local, town: Town)
     made = ask(client, town)
     assert made["second"]["unit"] == "D2 #1"
     assert client.reply(made).json()["state"] == "accepted"  # nothing reports where it is
-    assert unit(client, "D2%20%231")["free"] is False
+    assert client.unit("D2 #1")["free"] is False
     client.report(*counts(D2=1))  # told before it left, perhaps
     assert [one["free"] for one in client.read("/v1/units") if one["depot"] == "D2"] == [False]
     step(client, 2 * MINUTE_S)
@@ -293,7 +289,8 @@ def test_an_advice_that_lost_its_unit_is_decided_again(
     client: Local, town: Town, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Another call gets the unit after the decision and before its record."""
-    client.report(*({"id": id_, "depot": "D1", "status": "at_station"} for id_ in ("B2", "B3")))
+    more = {"B2": "D1", "B3": "D1", "C1": "D2", "C2": "D2"}
+    client.report(*({"id": k, "depot": v, "status": "at_station"} for k, v in more.items()))
     other, adviser = (
         question(client, town, f"quicker-{next(numbers)}"),
         client.service.engine.adviser,
@@ -344,7 +341,7 @@ def test_what_was_asked_earlier_does_not_replace_what_was_asked_later(
     made = client.service.recommender.record(early, advice, asked_at, Job(time.monotonic() + 60))
     assert made["state"] == "superseded"
     assert client.read(f"/v1/recommendations/{later['id']}")["state"] == "open"
-    held = unit(client, later["second"]["unit"])["promised"]
+    held = client.unit(later["second"]["unit"])["promised"]
     assert held["call_id"] == later["call_id"]
 
 
@@ -353,7 +350,7 @@ def test_invented_calls_promise_nothing(client: Local, town: Town) -> None:
     advice, now = decided(client, one)
     made = client.service.recommender.record(one, advice, now, Job(time.monotonic() + 60))
     assert made["simulated"]
-    assert all(one["promised"] is None for one in client.read("/v1/units"))
+    assert [one["promised"] for one in client.read("/v1/units")] == [None] * 3
 
 
 def test_the_log_keeps_what_an_advice_was_decided_on(client: Local, town: Town) -> None:
