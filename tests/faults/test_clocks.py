@@ -12,7 +12,8 @@ import pytest
 
 from benchmarks.exclusive import AHEAD
 from ideal_dispatch.service.clock import micros
-from ideal_dispatch.service.messages import KnownWeather, Picture
+from ideal_dispatch.service.deciding.engine import Picture
+from ideal_dispatch.service.deciding.weather import KnownWeather
 from ideal_dispatch.service.record import rows
 from ideal_dispatch.service.requests import RecommendationRequest
 from ideal_dispatch.service.units import Unit

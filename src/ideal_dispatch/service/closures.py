@@ -13,8 +13,8 @@ from ideal_dispatch.errors import IdealError, InputError
 from ideal_dispatch.network import RoadNetwork
 from ideal_dispatch.network.closing import closed_edges
 from ideal_dispatch.service.clock import SECOND, moment_text
+from ideal_dispatch.service.deciding.assets import Closed
 from ideal_dispatch.service.errors import ClosesTooMuchError
-from ideal_dispatch.service.messages import Closed
 from ideal_dispatch.service.record.database import Transaction
 from ideal_dispatch.service.record.rows import ClosureRow, canonical
 from ideal_dispatch.service.requests import MOST_CLOSED

@@ -19,10 +19,11 @@ from typing import Any, Literal
 import sqlalchemy as sa
 
 from ideal_dispatch.service.clock import SECOND, from_text, moment_text
+from ideal_dispatch.service.deciding.assets import Closed
 from ideal_dispatch.service.deciding.engine import Engine
-from ideal_dispatch.service.deciding.reassessing import looked_at
+from ideal_dispatch.service.deciding.reassessing import Followed, FollowedUnit, looked_at
+from ideal_dispatch.service.deciding.weather import KnownWeather
 from ideal_dispatch.service.errors import ConflictError, RecordUnavailableError
-from ideal_dispatch.service.messages import Closed, Followed, FollowedUnit, KnownWeather
 from ideal_dispatch.service.record import rows
 from ideal_dispatch.service.record.database import Database, Job, State, Transaction
 from ideal_dispatch.service.record.rows import AdviceRow, ClosureRow, canonical

@@ -12,9 +12,10 @@ import sqlalchemy as sa
 
 from ideal_dispatch.service import logs
 from ideal_dispatch.service.clock import SECOND, moment_text
-from ideal_dispatch.service.deciding.engine import Engine, no_advice
+from ideal_dispatch.service.deciding.assets import Closed
+from ideal_dispatch.service.deciding.engine import Advice, Engine, Picture, no_advice
+from ideal_dispatch.service.deciding.weather import KnownWeather
 from ideal_dispatch.service.errors import ConflictError
-from ideal_dispatch.service.messages import Advice, Closed, KnownWeather, Picture
 from ideal_dispatch.service.record import rows
 from ideal_dispatch.service.record.database import Database, Job, State, Transaction
 from ideal_dispatch.service.record.rows import AdviceRow, ClosureRow, canonical

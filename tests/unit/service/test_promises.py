@@ -14,8 +14,8 @@ from urllib.parse import quote
 import pytest
 
 from ideal_dispatch.service.clock import moment
+from ideal_dispatch.service.deciding.engine import Advice, Picture
 from ideal_dispatch.service.deciding.reassessing import looked_at
-from ideal_dispatch.service.messages import Advice, Picture
 from ideal_dispatch.service.recommending import Question, new_id
 from ideal_dispatch.service.record.audit import log_rows, verify
 from ideal_dispatch.service.record.database import Job

@@ -25,12 +25,20 @@ from ideal_dispatch.network import Depot, Path, RoadNetwork
 from ideal_dispatch.network.depot import DepotNames
 from ideal_dispatch.records.territories import region_of
 from ideal_dispatch.service.deciding.live_traffic import LiveTraffic, RecordedLive, RouterLive
-from ideal_dispatch.service.messages import Closed
 from ideal_dispatch.service.settings import ServiceSettings
 from ideal_dispatch.toml_tables import complaints_about
 from ideal_dispatch.traffic.recording import RecordedTraffic
 
 _FORECASTS = 4  # kept; with 50,000 edges and 32 dimensions each takes 13 MB
+
+
+@dataclass(frozen=True, slots=True)
+class Closed:
+    """Edges that the centre closed, and why; ``reason`` may be empty."""
+
+    id: str
+    reason: str
+    edges: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -6,9 +6,9 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import cached_property
 from typing import Any, cast
 
@@ -24,11 +24,10 @@ from ideal_dispatch.errors import IdealError, InputError, OffNetworkError, Unrea
 from ideal_dispatch.network import Depot, Path, RoadNetwork
 from ideal_dispatch.network.geojson import streets
 from ideal_dispatch.service.clock import moment
-from ideal_dispatch.service.deciding.assets import Assets, load_assets
+from ideal_dispatch.service.deciding.assets import Assets, Closed, load_assets
 from ideal_dispatch.service.deciding.live_traffic import TrafficQuery
 from ideal_dispatch.service.deciding.starts import NoAdviceError, UnitStarts, find_unit, seen_fields
-from ideal_dispatch.service.deciding.weather import oldest_s
-from ideal_dispatch.service.messages import Advice, Closed, KnownWeather, Picture
+from ideal_dispatch.service.deciding.weather import KnownWeather, oldest_s
 from ideal_dispatch.service.requests import Primary, RecommendationRequest
 from ideal_dispatch.service.settings import ServiceSettings
 from ideal_dispatch.service.units import Unit
@@ -38,6 +37,42 @@ log = logging.getLogger(__name__)
 _SHARE = 0.5  # of the time that is left, for the router, and then for the search of the gap
 _LEAST_SEARCH_S = 0.01
 _AGES = ("traffic_s", "weather_s", "units_s")
+_PATIENCE_S = 60.0  # of a rehearsal, where nothing is compiled yet
+_CONTESTED = 1.25  # the second nearest depot takes at most so many times as long
+_PLACES = 50  # that are looked at to find one
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """What the database holds at one moment, ``now`` in microseconds, for one decision.
+
+    ``units`` are all units, whatever they do. ``closures`` are those in force.
+    """
+
+    now: int
+    units: tuple[Unit, ...]
+    closures: tuple[Closed, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """What was decided about a call, before it is on record.
+
+    ``fields`` are those of the API. ``primary`` is the unit that goes first, where one is known,
+    and ``chosen`` says that we chose it. ``second`` is the unit to send, None where none goes.
+    It ``needs`` the units that it chose to be free still when it is recorded.
+    """
+
+    fields: Mapping[str, Any]
+    primary: str | None = None
+    chosen: bool = False
+    second: str | None = None
+    needs: tuple[str, ...] = ()
+
+    @property
+    def decision(self) -> str:
+        found: str = self.fields["decision"]
+        return found
 
 
 class Adviser:
@@ -268,13 +303,6 @@ def _primary_path(
         words = f"the primary's path cannot be used ({why}); the router's is assumed"
         reasons.append(("primary_path_unknown", words))
     return None
-
-
-log = logging.getLogger(__name__)
-
-_PATIENCE_S = 60.0  # of a rehearsal, where nothing is compiled yet
-_CONTESTED = 1.25  # the second nearest depot takes at most so many times as long
-_PLACES = 50  # that are looked at to find one
 
 
 class Engine:

@@ -3,10 +3,10 @@
 import logging
 import math
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 from ideal_dispatch.context import Weather
 from ideal_dispatch.dispatch import Incident, Readiness, Situation
@@ -26,16 +26,45 @@ from ideal_dispatch.dispatch.threshold import PricedThreshold
 from ideal_dispatch.errors import IdealError, NoRouteError
 from ideal_dispatch.network import Depot
 from ideal_dispatch.service.clock import moment
-from ideal_dispatch.service.deciding.assets import Assets
+from ideal_dispatch.service.deciding.assets import Assets, Closed
 from ideal_dispatch.service.deciding.live_traffic import TrafficQuery
 from ideal_dispatch.service.deciding.starts import UnitStarts, seen_fields
-from ideal_dispatch.service.messages import Closed, Followed, FollowedUnit
-from ideal_dispatch.service.requests import RecommendationRequest
+from ideal_dispatch.service.requests import Location, RecommendationRequest
 from ideal_dispatch.service.units import Unit
 
 log = logging.getLogger(__name__)
 
 _LONG_S = 60.0  # a red light on a shorter way says nothing of the traffic
+
+
+@dataclass(frozen=True, slots=True)
+class FollowedUnit:
+    """A unit of a running dispatch, how it gets on, and how long ago it was sent."""
+
+    unit: Unit
+    state: Literal["waiting", "en_route", "arrived", "lost"]
+    sent_ago_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Followed:
+    """A running dispatch to be looked at again.
+
+    ``second`` is None where it was stood down or lost: ``free`` are units that could go. The
+    second was to cost ``cost_lives`` for an absence of ``hold_s``; ``last`` is what was said
+    before. ``traffic`` are, by unit, the seconds of its way that the live router and the forecast
+    said at the call.
+    """
+
+    call_id: str
+    location: Location
+    first: FollowedUnit
+    second: FollowedUnit | None
+    free: tuple[Unit, ...] = ()
+    cost_lives: float | None = None
+    hold_s: float | None = None
+    last: Mapping[str, Any] | None = None
+    traffic: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
 
 def looked_at(

@@ -1,6 +1,7 @@
 """Weather, fetched in the background: a call never waits for it."""
 
 import logging
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from ideal_dispatch.context import WEATHER_VARIABLES, Weather
@@ -10,11 +11,18 @@ from ideal_dispatch.errors import IdealError
 from ideal_dispatch.plugins import WEATHER, load_plugin
 from ideal_dispatch.service.clock import moment
 from ideal_dispatch.service.logs import without_secrets
-from ideal_dispatch.service.messages import KnownWeather
 from ideal_dispatch.service.settings import ServiceSettings
 from ideal_dispatch.toml_tables import complaints_about
 
 log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class KnownWeather:
+    """What is known about the weather now, and why that is less than it should be."""
+
+    weather: Weather = field(default_factory=Weather)
+    doubts: tuple[Reason, ...] = ()
 
 
 class WeatherPoll:

@@ -41,6 +41,11 @@ from ideal_dispatch.service.record.rows import (
 )
 from ideal_dispatch.service.units import AHEAD_US, Unit
 
+_ADVICE = "write it as sqlite:///record.db or postgresql://user@host/database"
+_LOOK_S = 0.001  # between two tries to get the lock of a SQLite file
+_AWAY = ("25", "53", "57", "58", "XX")  # of PostgreSQL's codes: read-only, full, ended, broken
+_IDLE_MS = 1000  # a frozen worker frees the log's head
+_TIME_OF_DAY = ClockTable()
 _STEPS_BACK_US = 10_000_000  # a clock that was set back a little stands still meanwhile
 
 _SEEN = ("lon", "lat", "heading", "speed_kmh", "seen_at")
@@ -57,6 +62,7 @@ _SEE = sa.text(f"""
 """)
 
 _Row = TypeVar("_Row", bound=StateRow)
+_Found = TypeVar("_Found")
 
 
 class State:
@@ -205,15 +211,6 @@ def _upsert(table: Table, dialect: str) -> Any:
         values["told_at"] = sa.case((old.told_at > new.told_at, old.told_at), else_=new.told_at)
         values["status_at"] = sa.case((confirmed, old.status_at), else_=new.status_at)
     return made.on_conflict_do_update(index_elements=["id"], set_=values)
-
-
-_ADVICE = "write it as sqlite:///record.db or postgresql://user@host/database"
-_LOOK_S = 0.001  # between two tries to get the lock of a SQLite file
-_AWAY = ("25", "53", "57", "58", "XX")  # of PostgreSQL's codes: read-only, full, ended, broken
-_IDLE_MS = 1000  # a frozen worker frees the log's head
-_TIME_OF_DAY = ClockTable()
-
-_Found = TypeVar("_Found")
 
 
 class Job:

@@ -10,9 +10,9 @@ import pytest
 
 from ideal_dispatch import RoadNetwork
 from ideal_dispatch.service.clock import SECOND, moment
-from ideal_dispatch.service.deciding.assets import load_assets
-from ideal_dispatch.service.deciding.engine import Adviser
-from ideal_dispatch.service.messages import Advice, Closed, KnownWeather, Picture
+from ideal_dispatch.service.deciding.assets import Closed, load_assets
+from ideal_dispatch.service.deciding.engine import Advice, Adviser, Picture
+from ideal_dispatch.service.deciding.weather import KnownWeather
 from ideal_dispatch.service.requests import Location, Primary, RecommendationRequest
 from ideal_dispatch.service.settings import ServiceSettings, Token
 from ideal_dispatch.service.units import Unit

@@ -12,10 +12,10 @@ from ideal_dispatch.dispatch import Assignment, Decision, Situation
 from ideal_dispatch.dispatch.threshold import ConstantThreshold
 from ideal_dispatch.errors import IdealError, InputError
 from ideal_dispatch.service.clock import SECOND, moment
-from ideal_dispatch.service.deciding.assets import load_assets
-from ideal_dispatch.service.deciding.engine import Adviser
+from ideal_dispatch.service.deciding.assets import Closed, load_assets
+from ideal_dispatch.service.deciding.engine import Advice, Adviser, Picture
 from ideal_dispatch.service.deciding.live_traffic import TrafficQuery
-from ideal_dispatch.service.messages import Advice, Closed, KnownWeather, Picture
+from ideal_dispatch.service.deciding.weather import KnownWeather
 from tests.polylines import encode_polyline
 from tests.unit.dispatch.worlds import bounded_model, count_searches
 from tests.unit.service.deciding.conftest import DEPOTS, NOW, SCENE, Advise, SmallCity, codes

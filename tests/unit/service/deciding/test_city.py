@@ -16,11 +16,10 @@ from ideal_dispatch.errors import InputError, TrafficServiceError
 from ideal_dispatch.service import closures
 from ideal_dispatch.service.clock import SECOND, micros, moment
 from ideal_dispatch.service.closures import ClosureLayer
-from ideal_dispatch.service.deciding.assets import load_assets
+from ideal_dispatch.service.deciding.assets import Closed, load_assets
 from ideal_dispatch.service.deciding.engine import Engine
-from ideal_dispatch.service.deciding.weather import WeatherPoll, oldest_s
+from ideal_dispatch.service.deciding.weather import KnownWeather, WeatherPoll, oldest_s
 from ideal_dispatch.service.errors import ClosesTooMuchError
-from ideal_dispatch.service.messages import Closed, KnownWeather
 from tests.unit.service.deciding.conftest import DEPOTS, NOW, SmallCity
 
 

@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 
 from ideal_dispatch.context import Weather
-from ideal_dispatch.service.deciding.assets import Assets, load_assets
+from ideal_dispatch.service.deciding.assets import Assets, Closed, load_assets
+from ideal_dispatch.service.deciding.engine import Picture
 from ideal_dispatch.service.deciding.live_traffic import RouterLive
-from ideal_dispatch.service.deciding.reassessing import looked_at
-from ideal_dispatch.service.messages import Closed, Followed, FollowedUnit, KnownWeather, Picture
+from ideal_dispatch.service.deciding.reassessing import Followed, FollowedUnit, looked_at
+from ideal_dispatch.service.deciding.weather import KnownWeather
 from ideal_dispatch.service.units import Unit
 from tests.unit.service.deciding.conftest import NOW, SCENE, SmallCity
 
