@@ -248,23 +248,53 @@ def test_a_newer_revision_greys_the_one_before(desk: Page, service: Service) -> 
     assert service.advice(first)["reply"] is None
 
 
-def test_of_two_answers_the_one_asked_for_later_counts(desk: Page) -> None:
-    """The one asked for first may come on record later, with the higher number."""
-    newest = desk.evaluate(
-        """async () => {
-          const { Store } = await import("/store.js");
-          const made = (id, revision, second) => ({
-            id, revision, call_id: "c", asked_at: `2026-01-01T00:00:0${second}.000Z`,
-          });
-          const all = [made("early", 3, 1), made("twin", 1, 2), made("late", 2, 2)];
-          return [all, all.toReversed()].map((advices) => {
-            const store = new Store();
-            advices.forEach((advice) => store.put(advice));
-            return store.newest("c").id;
-          });
-        }"""
-    )
-    assert newest == ["late", "late"]
+STANDING = """async ([changes, dispatch, unit, newer]) => {
+  const files = ["/advice.js", "/store.js"].map((file) => import(file));
+  const [{ standing }, { Store }] = await Promise.all(files);
+  const [store, at] = [new Store(), (seconds) => new Date(1e12 + 1000 * seconds).toISOString()];
+  const made = {
+    id: "made", call_id: "c", revision: 1, decision: "send_second", state: "open",
+    asked_at: at(-5), expires_at: at(60), second: { unit: "B1" }, ...changes,
+  };
+  store.online = true;
+  if (dispatch) store.dispatches.set("made", { call_id: "c", started_at: at(0), state: dispatch });
+  const idle = { id: "B1", depot: "D", status: "at_station", call_id: null, promised: null };
+  const promised = unit?.promised && { call_id: unit.promised, until: at(60) };
+  if (unit) store.fleet.replaceAll([{ ...idle, ...unit, promised }]);
+  store.put(made);
+  if (newer) store.put({ ...made, id: "newer", ...newer });
+  return standing(made, store, 1e12);
+}"""
+PAST = {"expires_at": "2001-01-01T00:00:00Z"}
+
+
+@pytest.mark.parametrize(
+    ("standing", "changes", "dispatch", "unit", "newer"),
+    [
+        ("open", {}, None, None, None),
+        ("open", {}, None, {"promised": "c"}, None),
+        ("open", {"simulated": True}, None, {"promised": "d"}, None),
+        ("expired", PAST, None, None, None),
+        ("accepted", PAST | {"state": "accepted"}, None, None, None),
+        ("overridden", PAST | {"state": "overridden"}, None, {"promised": "d"}, None),
+        ("running", PAST | {"state": "accepted"}, "running", None, None),
+        ("running", {"state": "running"}, "stood_down", {"promised": "d"}, None),
+        ("ended", {"state": "running"}, "ended", None, None),
+        ("lost", {}, None, {"promised": "d"}, None),
+        ("lost", {}, None, {"status": "en_route", "call_id": "d"}, None),
+        ("lost", {}, None, {"status": "out_of_service"}, None),
+        ("lost", {}, None, {"id": "B2"}, None),
+        ("superseded", {"state": "superseded"}, None, None, None),
+        ("superseded", {}, None, None, {"asked_at": "2001-09-09T01:46:39Z"}),
+        ("superseded", {}, None, None, {"revision": 2}),
+        ("open", {"revision": 3}, None, None, {"revision": 2}),
+        ("open", {"revision": 2}, None, None, {"asked_at": "2001-09-09T01:46:30Z", "revision": 3}),
+    ],
+)  # fmt: skip
+def test_what_an_advice_is_good_for(
+    desk: Page, standing: str, changes: Any, dispatch: Any, unit: Any, newer: Any
+) -> None:
+    assert desk.evaluate(STANDING, [changes, dispatch, unit, newer]) == standing
 
 
 @pytest.mark.parametrize(

@@ -209,24 +209,6 @@ def test_a_reply_that_came_too_late_is_said_to_be_so(
     assert dispatch(city, made)["reply"]["action"] == "keep"
 
 
-def test_an_advice_that_expired_while_units_drive_is_under_way(
-    page: Page, made: dict[str, Any], do: Do
-) -> None:
-    accepted(page, made, do)
-
-    def aged(route: Route) -> None:
-        """The service's own list, with an expiry that has passed."""
-        answer = route.fetch()
-        past = made["asked_at"]
-        route.fulfill(response=answer, json=[one | {"expires_at": past} for one in answer.json()])
-
-    page.route("**/v1/recommendations?*", aged)
-    page.reload()
-    show(page, made)
-    expect(page.locator("#advice")).to_have_attribute("data-standing", "running")
-    expect(page.locator("#running-words")).to_contain_text("Under way since")
-
-
 @pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
 @pytest.mark.parametrize("look", LOOKS, ids=lambda look: look[0])
 def test_sizes_themes_and_axe(

@@ -2,10 +2,8 @@
 
 import json
 import re
-import shutil
 import subprocess
 import sys
-from pathlib import Path
 from typing import get_args
 
 import pytest
@@ -24,17 +22,6 @@ def test_libraries_are_the_pinned_ones_and_the_font_has_all_characters(tool: str
     assert done.returncode == 0, done.stderr
 
 
-def test_a_character_that_the_font_lacks_is_named(tmp_path: Path) -> None:
-    shutil.copytree(ROOT / "tools", tmp_path / "tools")
-    static = tmp_path / STATIC.relative_to(ROOT)
-    shutil.copytree(STATIC, static)
-    (static / "locales" / "new.json").write_text('{"dragon": "龘"}', encoding="utf-8")
-    command = [sys.executable, str(tmp_path / "tools" / "desk_font.py"), "--check"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 1
-    assert "noto-sans-tc-700.woff lacks 龘: run python tools/desk_font.py" in done.stderr
-
-
 def _words(language: str) -> dict[str, str]:
     words: dict[str, str] = json.loads(
         (STATIC / "locales" / f"{language}.json").read_text(encoding="utf-8")
@@ -42,11 +29,8 @@ def _words(language: str) -> dict[str, str]:
     return words
 
 
-def test_the_settings_know_every_language() -> None:
-    assert {file.stem for file in (STATIC / "locales").iterdir()} == set(get_args(Language))
-
-
 def test_both_languages_say_the_same_things() -> None:
+    assert {file.stem for file in (STATIC / "locales").iterdir()} == set(get_args(Language))
     english, chinese = _words("en"), _words("zh-Hant")
     # the service's own words are English, so only the other language has some for its codes
     codes = {
