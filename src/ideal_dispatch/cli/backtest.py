@@ -5,7 +5,7 @@ from pathlib import Path
 
 from ideal_dispatch.cli.options import check_folder
 from ideal_dispatch.cli.races import read_training
-from ideal_dispatch.cli.terminal import bars, out, print_facts, print_table, say
+from ideal_dispatch.cli.terminal import bars, print_report, say
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.ranges import Seed, Share, ZeroOrMore
 
@@ -73,7 +73,7 @@ def backtest(
     )
     check_folder(output, (judged.PAGE,), force, [responses_file, network_file, params_file])
     network = None if network_file is None else RoadNetwork.load(network_file)
-    with bars() as show:
+    with bars(lines=True) as show:
         found = judged.backtest(
             Responses.load(responses_file),
             settings,
@@ -85,21 +85,8 @@ def backtest(
         )
         show("tables, figures and page", 0.0, "")
         made = judged.write_backtest(found, output, network)
-    advised = found.advised
-    print_facts(
-        f"Backtest of {month}",
-        {
-            "calls": f"{len(found):,}",
-            "advice rests on": found.words,
-            "second unit advised": f"{100 * advised.mean():.1f} % of calls, "
-            f"{advised.sum() / found.days:.1f} a day, from {found.threshold_s:.1f} s on",
-        },
-        "left",
-    )
-    table = judged.done_table(found)
-    out.print(table.title, style="bold", markup=False)
-    print_table(table.header, table.text_rows(), ())
-    say(f"wrote {made[-1]}, {made[0].name}, and {len(made) - 2} tables and figures")
+    print_report(made, "done")
+    say(f"wrote {output / judged.PAGE}, backtest.csv, tables and figures")
 
 
 def _first_day(month: str) -> date:

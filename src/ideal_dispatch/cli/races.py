@@ -4,12 +4,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from ideal_dispatch.cli.options import check_folder, read_day
-from ideal_dispatch.cli.terminal import bars, out, print_facts, print_table, say, warn
+from ideal_dispatch.cli.terminal import bars, print_report, say
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.ranges import Seed, ZeroOrMore
 
 if TYPE_CHECKING:
-    from ideal_dispatch.evaluation.race_study import RaceStudy
     from ideal_dispatch.learning import TrainingSettings
 
 
@@ -60,7 +59,7 @@ def races(
       ideal races county.responses --learn-until 2013-01-01 --roll --by year \
         --kind ambulance --kind medic -o out/races
     """
-    from ideal_dispatch.evaluation.race_report import PAGE, caveats, write_races
+    from ideal_dispatch.evaluation.race_report import PAGE, write_races
     from ideal_dispatch.evaluation.race_study import StudySettings, study_races
     from ideal_dispatch.files import check_source
     from ideal_dispatch.forecast import Model
@@ -85,7 +84,7 @@ def races(
         seed=seed,
     )
     check_folder(output, (PAGE,), force, [responses_file, network_file, params_file])
-    with bars() as show:
+    with bars(lines=True) as show:
         study = study_races(
             Responses.load(responses_file),
             settings,
@@ -97,10 +96,8 @@ def races(
         )
         show("tables, figures and page", 0.0, "")
         made = write_races(study, output)
-    _show(study)
-    for line in caveats(study):
-        warn(line)
-    say(f"wrote {made[-1]}, races.json, races.csv, and {len(made) - 3} tables and figures")
+    print_report(made, "volumes", "predictors")
+    say(f"wrote {output / PAGE}, races.json, races.csv, response_times.json, tables and figures")
 
 
 def read_training(params_file: Path | None, seed: int) -> "TrainingSettings":
@@ -108,23 +105,3 @@ def read_training(params_file: Path | None, seed: int) -> "TrainingSettings":
     from ideal_dispatch.learning import TrainingSettings
 
     return TrainingSettings.read(params_file, {"seed": seed}, trips_per_road=0.0)
-
-
-def _show(study: "RaceStudy") -> None:
-    from ideal_dispatch.evaluation.race_report import predictor_table, volume_table
-
-    judged, ratio = study.judged, study.judged.gain_ratio
-    print_facts(
-        "Races",
-        {
-            "judged": f"{len(judged):,}, on {judged.days:,} days",
-            "ours rests on": study.words,
-            "second first": f"{100 * judged.came_first.mean():.1f} %",
-            "saved, second on every call": f"{judged.saved_s.mean():.1f} s per call",
-            "expected over saved": f"{ratio.mean:.2f} [{ratio.low:.2f}, {ratio.high:.2f}]",
-        },
-        "left",
-    )
-    for table in (volume_table(judged), predictor_table(study)):
-        out.print(table.title, style="bold", markup=False)
-        print_table(table.header, table.text_rows(), table.bold)

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ideal_dispatch.cli.options import check_folder, read_network
-from ideal_dispatch.cli.terminal import out, print_table, say, stages, warn
+from ideal_dispatch.cli.terminal import print_report, say, stages
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.ranges import Positive, Share, Whole
 
@@ -66,12 +66,7 @@ def report(
         judged = Judged(outcomes, trained, survival_curve(survival), seed, goal)
         made = replay_report(judged, _network(outcomes, network_file), incident, progress)
         files = made.save(output)
-    for name in ("arrival", "coverage"):
-        if (table := made.tables.get(name)) is not None:
-            out.print(table.title, style="bold", markup=False)
-            print_table(table.header, table.text_rows(), table.bold)
-    for line in made.caveats:
-        warn(line)
+    print_report(made, "arrival", "coverage")
     say(f"wrote {files[-1]} and {len(files) - 1} tables and figures")
 
 

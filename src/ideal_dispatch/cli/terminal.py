@@ -11,6 +11,7 @@ from rich.text import Text
 
 if TYPE_CHECKING:
     from ideal_dispatch.network.readers.build import Progress
+    from ideal_dispatch.report import Report
 
 out = Console(highlight=False)
 err = Console(stderr=True, highlight=False)
@@ -27,13 +28,20 @@ def stages(what: str) -> Iterator["Progress"]:
 
 
 @contextmanager
-def bars() -> Iterator[Callable[[str, float, str], None]]:
-    """A bar per stage with a remark and the time left; silent in a pipe.
+def bars(lines: bool = False) -> Iterator[Callable[[str, float, str], None]]:
+    """A bar per stage with a remark and the time left; in a pipe silent, or ``lines`` of stages.
 
     What it yields takes the stage, the share done and the remark.
     """
     if not err.is_terminal:
-        yield lambda stage, done, remark: None
+        begun: set[str] = set()
+
+        def line(stage: str, done: float, remark: str) -> None:
+            if lines and stage not in begun:
+                begun.add(stage)
+                err.print(stage, markup=False, soft_wrap=True)
+
+        yield line
         return
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -73,6 +81,23 @@ def print_table(
         table.add_row(*map(Text, row), style="bold" if index in bold else None)
     out.print(table)
     out.print()
+
+
+def print_report(report: "Report", *tables: str) -> None:
+    """Print the headline numbers of a report and some of its tables; warn of its caveats."""
+    out.print(report.title, style="bold", markup=False)
+    out.print(report.about, markup=False)
+    numbers = Table(show_header=False, box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for label, value in report.numbers:
+        numbers.add_row(Text(value), Text(label, style="dim"))
+    out.print(numbers)
+    out.print()
+    for name in tables:
+        if (table := report.tables.get(name)) is not None:
+            out.print(table.title, style="bold", markup=False)
+            print_table(table.header, table.text_rows(), table.bold)
+    for line in report.caveats:
+        warn(line)
 
 
 def say(line: str) -> None:

@@ -315,10 +315,11 @@ def _beside(
 
 def write_backtest(
     found: Backtest, folder: str | os.PathLike[str], network: RoadNetwork | None = None
-) -> list[Path]:
-    """Write page, tables, figures and every call as backtest.csv into a folder; gives the files."""
-    others = {"backtest.csv": rows_csv(call_rows(found))}
-    return backtest_report(found, network).save(folder, PAGE, others)
+) -> Report:
+    """Write page, tables, figures and every call as backtest.csv into a folder."""
+    report = backtest_report(found, network)
+    report.save(folder, PAGE, {"backtest.csv": rows_csv(call_rows(found))})
+    return report
 
 
 def backtest_report(found: Backtest, network: RoadNetwork | None = None) -> Report:
@@ -330,7 +331,8 @@ def backtest_report(found: Backtest, network: RoadNetwork | None = None) -> Repo
     return Report(
         f"Backtest of {start:%B %Y}",
         f"{found.log.provenance.get('source', 'a unit log')}: {len(found):,} calls; ideal rests on "
-        f"{found.words}, learned before {start}",
+        f"{found.words}, learned before {start}; a second unit is advised from "
+        f"{found.threshold_s:.1f} s on",
         [
             ("calls in the month", f"{len(found):,}"),
             (f"of calls would get a second unit, {advised.sum() / found.days:.1f} a day",

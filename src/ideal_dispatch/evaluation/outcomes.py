@@ -13,7 +13,7 @@ import math
 import os
 from collections import defaultdict
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 from typing import Any, Literal
@@ -27,7 +27,6 @@ from ideal_dispatch.experiment.engine import read_manifest
 from ideal_dispatch.frames import DataFrame, frame
 from ideal_dispatch.replay.drive import World
 from ideal_dispatch.replay.log import LOG, read_log
-from ideal_dispatch.replay.radii import Radii, read_radii
 from ideal_dispatch.replay.run import KIND
 from ideal_dispatch.replay.study import experiment_of
 
@@ -84,8 +83,7 @@ class Outcomes:
     ``roles`` the policy that plays each part of :data:`STORY`. ``name`` is for messages; ``title``
     is the experiment's name and days, empty where the run is part of none. ``thresholds_given``
     names the policies whose tables give a threshold. ``nearest_region`` says that the agency's
-    territories are unknown: the region is that of the nearest depot at free flow. ``radii`` are by
-    policy, of policies with a model, where the replay worked them out.
+    territories are unknown: the region is that of the nearest depot at free flow.
     """
 
     name: str
@@ -102,7 +100,6 @@ class Outcomes:
     title: str = ""
     thresholds_given: frozenset[str] = frozenset()
     nearest_region: bool = False
-    radii: Mapping[str, Radii] = field(default_factory=dict)
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str]) -> "Outcomes":
@@ -143,7 +140,6 @@ class Outcomes:
             title=f"{experiment['name']}, {where.resolve().name} days" if experiment else "",
             thresholds_given=frozenset(n for n, table in tables.items() if "threshold" in table),
             nearest_region=bool(city.get("network")) and not city.get("territories"),
-            radii=read_radii(where, incidents),
         )
 
     def __len__(self) -> int:

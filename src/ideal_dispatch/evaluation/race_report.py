@@ -57,7 +57,7 @@ _LOOKS = {
 """Colour, dashes and width of the rankings that are drawn."""
 
 
-def write_races(study: RaceStudy, folder: str | os.PathLike[str]) -> list[Path]:
+def write_races(study: RaceStudy, folder: str | os.PathLike[str]) -> Report:
     """Write page, tables, figures, races.json, races.csv and response_times.json into a folder.
 
     The response times are those of the last window: what a centre would work with.
@@ -66,7 +66,9 @@ def write_races(study: RaceStudy, folder: str | os.PathLike[str]) -> list[Path]:
     others = {"races.json": f"{numbers}\n", "races.csv": rows_csv(race_rows(study))}
     Path(folder).mkdir(parents=True, exist_ok=True)
     study.windows[-1].response.save(Path(folder) / RESPONSE_TIMES)
-    return races_report(study).save(folder, PAGE, others)
+    report = races_report(study)
+    report.save(folder, PAGE, others)
+    return report
 
 
 def races_report(study: RaceStudy) -> Report:

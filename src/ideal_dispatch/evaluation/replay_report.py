@@ -14,7 +14,6 @@ from ideal_dispatch.evaluation.result_tables import (
     arrival_table,
     coverage_table,
     difference_table,
-    radius_table,
     regret_table,
     second_table,
     wilcoxon_table,
@@ -130,7 +129,6 @@ def replay_report(
                 *(regret_table(judged, one) for one in BENCHMARKS[1:] if one in outcomes.best_s),
             ),
             Section.of("Where the second ambulance drives", second_table(judged)),
-            Section.of("Did the scenario sets hold what came?", radius_table(judged)),
             Section.of(
                 "Controls and variants",
                 "How much any second ambulance would have brought (chance, quotes alone, other "

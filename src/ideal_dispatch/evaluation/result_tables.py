@@ -236,38 +236,6 @@ def second_table(judged: Judged) -> Table:
     )
 
 
-def radius_table(judged: Judged) -> Table | None:
-    """How often the scenario set explains the drive of the primary, and how large it was.
-
-    None where the radii of the run are not known. Policies that had the same ones share a row.
-    """
-    sharing: dict[bytes, list[str]] = {}
-    known = judged.outcomes.radii
-    for name, pair in known.items():
-        sharing.setdefault(pair.predicted.tobytes() + pair.target.tobytes(), []).append(name)
-    if not sharing:
-        return None
-    levels = (0.5, 0.8, 0.95)
-    names = [f"{what} P{100 * level:.0f}" for what in ("predicted", "target") for level in levels]
-    cells: list[tuple[Cell, ...]] = []
-    for policies in sharing.values():
-        radii = known[policies[0]]
-        quantiles = np.quantile([radii.predicted, radii.target], levels, axis=1).T.ravel()
-        cells.append((", ".join(policies), radii.coverage, *quantiles.tolist()))
-    return Table(
-        "radius",
-        "Predicted and target radius of the scenario set",
-        (Column("policies"), Column("covered %", percent=True),
-         *(Column(name, 5) for name in names)),
-        tuple(cells),
-        frozenset(i for i, some in enumerate(sharing.values()) if judged.own in some),
-        "Target: the least radius under which some scenario makes every path at least as slow as "
-        "the first ambulance's drive was; zero where the drive was no slower than nominal. "
-        "Around a forecast, the constant that its model learned of trips is first taken off the "
-        "drive, as in training. Covered: calls whose target is within the predicted radius.",
-    )  # fmt: skip
-
-
 def whole(value: float) -> float | int:
     """A statistic as tables show it: without decimals where it has none."""
     return int(value) if value.is_integer() else value

@@ -31,7 +31,6 @@ from ideal_dispatch.replay.fitting import (
     missing_parts,
 )
 from ideal_dispatch.replay.incidents import RecordedCalls
-from ideal_dispatch.replay.radii import radii_file, write_radii
 from ideal_dispatch.toml_tables import complaints_about
 
 KIND = FileKind("ideal-dispatch experiment 2", 1, "experiment", "repeat it")
@@ -130,8 +129,6 @@ def run_experiment(
                 parts = load_parts(experiment, transferred_parts(experiment))
                 taught = experiment.policies_with(parts, ground)
             replay(taught, test_days, TEST)
-            if not radii_file(place / TEST).exists():
-                write_radii(place / TEST, ground.traffic(experiment), taught)
     return Path(folder)
 
 

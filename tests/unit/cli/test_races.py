@@ -48,7 +48,7 @@ def test_races_from_the_command_line(folder: Path, tmp_path: Path) -> None:
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    assert "straight lines × hour: no network was given" in done.stdout.replace("\n", " ")
+    assert "straight lines × hour: no network was given" in " ".join(done.stdout.split())
     assert "races.html" in done.stdout
     told = json.loads((tmp_path / "out" / "races.json").read_text())
     assert told["races"] > 100
@@ -91,7 +91,7 @@ def test_a_model_is_trained_and_kept(
             "output": tmp_path / "other",
         }
     )
-    assert "edge times learned from trips" in capsys.readouterr().out.replace("\n", " ")
+    assert "edge times learned from trips" in " ".join(capsys.readouterr().out.split())
     backtest(
         responses_file=folder / "town.responses", network_file=folder / "town.network",
         month="2023-02", model_folder=kept, threshold=10.0, output=tmp_path / "back",

@@ -10,8 +10,7 @@ import pytest
 
 from ideal_dispatch.errors import FileFormatError, InputError
 from ideal_dispatch.evaluation.outcomes import Outcomes
-from ideal_dispatch.replay.radii import radii_file
-from tests.unit.evaluation.logs import decided, entry, town_run, write_experiment, write_run
+from tests.unit.evaluation.logs import decided, entry, write_experiment, write_run
 
 
 @pytest.fixture
@@ -165,21 +164,3 @@ def test_odd_lines_are_named(tmp_path: Path, lines: list[dict[str, Any]]) -> Non
     (folder / "incidents.jsonl").write_text(text.replace('"score_s":-1.0', '"score_s":1e999'))
     with pytest.raises(FileFormatError, match="line 2: policy control"):
         Outcomes.load(folder)
-
-
-def test_radii_are_read_by_policy(tmp_path: Path) -> None:
-    run = town_run(tmp_path / "run", days=1, per_day=2)
-    rows = [
-        f"call-00{call},{name},0.1,{0.2 * call:g}"
-        for name in ("ideal", "random")
-        for call in (1, 0)
-        if (name, call) != ("random", 0)  # a policy without a set for every call is left out
-    ]
-    header = "incident,policy,predicted,target"
-    radii_file(run).write_text("\n".join([header, *rows]))
-    radii = Outcomes.load(run).radii
-    assert list(radii) == ["ideal"]
-    assert radii["ideal"].target.tolist() == [0.0, 0.2]
-    radii_file(run).write_text("\n".join([header, *rows, "call-000,ideal,wide,0.1"]))
-    with pytest.raises(FileFormatError, match=r"run-radii.csv, line 5"):
-        Outcomes.load(run)

@@ -12,13 +12,11 @@ from ideal_dispatch.evaluation.outcomes import BENCHMARKS, Benchmark, Outcomes
 from ideal_dispatch.evaluation.result_tables import (
     arrival_table,
     difference_table,
-    radius_table,
     regret_table,
     second_table,
     wilcoxon_table,
 )
 from ideal_dispatch.evaluation.strategies import dual, matched_arrival_s
-from ideal_dispatch.replay.radii import radii_file
 from tests.unit.evaluation.logs import decided, entry, town_run, write_run
 
 
@@ -116,7 +114,6 @@ def test_a_lone_policy_has_no_differences(tmp_path: Path) -> None:
     lines = [entry("one", {"s0": 5.0, "s1": 4.0}, {"ideal": decided("s0", "s1")})]
     lone = Judged(Outcomes.load(write_run(tmp_path / "run", lines)))
     assert difference_table(lone) is None
-    assert radius_table(lone) is None
     assert lone.own == "ideal"
     assert len(arrival_table(lone).rows) == 1
 
@@ -141,23 +138,3 @@ def test_what_a_second_saves_as_set(judged: Judged) -> None:
     saved_s = np.fmax(policy.primary_s - policy.second_s, 0.0)[own.sent]
     row = next(row for row in second_table(judged).rows if row[0] == "ideal")
     assert row[-1] == pytest.approx(saved_s.mean())
-
-
-def test_coverage_and_quantiles_of_radii(tmp_path: Path) -> None:
-    predicted = {"paper-ideal": 0.1, "ideal": 0.25, "other": 0.25}
-    decisions = {name: decided("s0", "s1", 1.0) for name in predicted}
-    lines = [entry(str(i), {"s0": 90.0, "s1": 80.0}, decisions) for i in range(4)]
-    run = write_run(tmp_path / "run", lines)
-    rows = [
-        f"{call},{name},{radius},{target}"
-        for call, target in enumerate((0.0, 0.1, 0.2, 0.3))
-        for name, radius in predicted.items()
-    ]
-    radii_file(run).write_text("\n".join(["incident,policy,predicted,target", *rows]))
-    table = radius_table(Judged(Outcomes.load(run)))
-    assert table is not None
-    (paper, ours) = table.rows
-    assert paper[:5] == ("paper-ideal", 0.5, 0.1, 0.1, 0.1)  # a target equal to it is covered
-    assert ours[:5] == ("ideal, other", 0.75, 0.25, 0.25, 0.25)
-    assert list(paper[5:]) == pytest.approx([0.15, 0.24, 0.285])
-    assert table.bold == {1}

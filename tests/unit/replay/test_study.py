@@ -19,9 +19,7 @@ pytest.importorskip("torch", reason="the train extra is not installed")
 from ideal_dispatch import Calendar, Depot, Model, ResponseModel, RoadNetwork
 from ideal_dispatch.cities import harbour_city
 from ideal_dispatch.cli.replay import replay
-from ideal_dispatch.dispatch.policies import PaperIdeal
-from ideal_dispatch.dispatch.policy_tables import FittedParts, policies_from
-from ideal_dispatch.dispatch.situation import Incident
+from ideal_dispatch.dispatch.policy_tables import FittedParts
 from ideal_dispatch.dispatch.threshold import PricedThreshold
 from ideal_dispatch.errors import FileFormatError, InputError
 from ideal_dispatch.evaluation.judged import Judged
@@ -31,14 +29,11 @@ from ideal_dispatch.evaluation.result_tables import arrival_table
 from ideal_dispatch.experiment.engine import read_manifest
 from ideal_dispatch.replay.drive import World
 from ideal_dispatch.replay.experiment import Experiment, Ground
-from ideal_dispatch.replay.fitting import collect_trips, load_parts
+from ideal_dispatch.replay.fitting import collect_trips
 from ideal_dispatch.replay.log import LOG, read_log
-from ideal_dispatch.replay.radii import radii_file, read_radii
 from ideal_dispatch.replay.run import KIND
-from ideal_dispatch.replay.simulation import Replay
 from ideal_dispatch.replay.study import KIND as EXPERIMENT
 from ideal_dispatch.replay.study import calibration_of, run_experiment
-from ideal_dispatch.scenarios import target_radius
 from ideal_dispatch.traffic.replayed_traffic import ReplayedTraffic
 from ideal_dispatch.traffic.source import RouteQuote
 from ideal_dispatch.traffic.synthetic import SyntheticParams, synthetic_traffic
@@ -221,61 +216,13 @@ def test_the_printed_form_has_a_network_of_its_own(run: Path) -> None:
     assert ours["radius"]["level"] is None
 
 
-def test_radii_are_those_of_the_decisions(town: Path, run: Path) -> None:
-    """The sets that policies decide with, made again, need the radii of the file."""
-    experiment, folder = Experiment.load(town / "experienced.toml"), run / "test"
-    ground = experiment.ground()
-    policies = policies_from(experiment.policies, load_parts(experiment, run / "all"))
-    printed = [one for one in policies if isinstance(one, PaperIdeal)]
-    constants_s = {one.name: one.model.trip_constant_s for one in printed}
-    assert constants_s["paper"] == 0.0 < constants_s["paper-practical"]
-    again = Replay(
-        ground.traffic(experiment), ground.depots, policies, region=ground.region,
-        seed=experiment.seed, world=experiment.world,
-    )  # fmt: skip
-    entries = list(read_log(folder / "incidents.jsonl"))
-    found = read_radii(folder, [entry["incident"]["name"] for entry in entries])
-    assert list(found) == ["paper", "paper-practical", "ideal"]
-    for number, entry in enumerate(entries[:4]):
-        said = entry["incident"]
-        at = datetime.fromisoformat(said["at"])
-        for decision in again.decided(Incident(said["name"], said["node"], at)).decisions:
-            if decision.outlook is None:
-                assert decision.policy not in found
-                continue
-            radii = found[decision.policy]
-            scenarios = decision.outlook.scenarios
-            assert radii.predicted[number] == pytest.approx(scenarios.radius, abs=1e-6)
-            key = entry["decisions"][decision.policy]["primary"]
-            seconds = sum(entry["drives"][key]["experienced"]["seconds"])
-            if decision.policy == "ideal":
-                assert decision.outlook.centre == "router"
-            else:  # the constant that a model learned is no driving
-                assert decision.outlook.centre == "forecast"
-                seconds = max(seconds - constants_s[decision.policy], 0.0)
-            target = target_radius(
-                ground.network, scenarios.embeddings,
-                ground.depots[decision.primary.station].node, said["node"], seconds,
-            )  # fmt: skip
-            assert radii.target[number] == pytest.approx(target.upper, rel=1e-5)
-    assert any((pair.target > 0).any() for pair in found.values())
-
-
-def test_radii_are_added_to_a_finished_run(town: Path, run: Path) -> None:
-    file = radii_file(run / "test")
-    before = file.read_bytes()
-    file.unlink()
-    run_experiment(Experiment.load(town / "experienced.toml"), run)
-    assert file.read_bytes() == before
-
-
 def test_another_run_is_carried_over(town: Path, run: Path) -> None:
     file = town / "carried.toml"
     text = TEXT.format(world="experienced", per_day=6).replace("seed = 5", "seed = 6")
     file.write_text(text + CARRIED)
     made = run_experiment(Experiment.load(file), town / "carried")
     kept = sorted(path.name for path in made.iterdir())
-    assert kept == ["manifest.json", "test", "test-radii.csv"]
+    assert kept == ["manifest.json", "test"]
     policies, others = (
         json.loads((folder / "test" / "manifest.json").read_text())["policies"]
         for folder in (made, run)
