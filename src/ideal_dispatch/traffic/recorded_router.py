@@ -1,7 +1,7 @@
 """The router of recorded traffic: it sees only complete bins of the past."""
 
-from dataclasses import asdict, dataclass
-from datetime import datetime, timedelta
+from dataclasses import dataclass
+from datetime import datetime
 from functools import cached_property, lru_cache
 from typing import Annotated, Any, Literal
 
@@ -74,7 +74,9 @@ class RecordedRouter:
                 )
         self._window = int(self.params.window_s // recording.bin_s)
         self._history = lru_cache(None)(self._long_run)
-        self._newest = lru_cache(None)(self._newest_bins)
+        self._seen = lru_cache(None)(
+            lambda stretch: np.flatnonzero(recording.stretches[stretch].codes.any(axis=1))
+        )
         self._estimate = lru_cache(256)(self._router_times)
         self._towards = lru_cache(256)(self._first_arcs)
 
@@ -90,14 +92,6 @@ class RecordedRouter:
         vars(made).update(vars(self), network=network)
         made._towards = lru_cache(256)(made._first_arcs)
         return made
-
-    def describe(self) -> dict[str, Any]:
-        """What a log of quotes should know about their source."""
-        return {
-            "engine": "recorded",
-            "recording": self.recording.checksum,
-            "router": asdict(self.params),
-        }
 
     def quote(self, origin: int, destination: int, at: datetime) -> RouteQuote:
         """The fastest path as the router believes, from complete past bins alone."""
@@ -163,19 +157,13 @@ class RecordedRouter:
 
     def _age_s(self, stretch: int, present: int, at: datetime) -> float:
         """Seconds since the newest complete bin with a vehicle anywhere; NaN before the first."""
-        made = self.recording
         for number in range(stretch, -1, -1):
-            newest = int(self._newest(number)[present if number == stretch else -1])
-            if newest:
-                since = made.starts[number] + timedelta(seconds=newest * made.bin_s)
-                return (at - since).total_seconds()
+            seen = self._seen(number)
+            newest = seen[: np.searchsorted(seen, present) if number == stretch else None][-1:]
+            if newest.size:
+                end_s = (int(newest[0]) + 1) * self.recording.bin_s
+                return (at - self.recording.starts[number]).total_seconds() - end_s
         return np.nan
-
-    def _newest_bins(self, stretch: int) -> IntArray:
-        """After each number of bins, which one, counted from 1, was the last with a vehicle."""
-        seen = self.recording.stretches[stretch].codes.any(axis=1)
-        numbers = np.where(seen, np.arange(1, seen.size + 1), 0)
-        return np.maximum.accumulate(np.concatenate([[0], numbers])).astype(np.int32)
 
     def _router_times(self, stretch: int, present: int) -> tuple[FloatArray, bool]:
         """Times from the bins before ``present``, and whether any vehicle was seen in them."""
@@ -208,7 +196,7 @@ class RecordedRouter:
         totals = [(np.zeros(self.network.num_edges), np.zeros(self.network.num_edges))]
         for earlier in self.recording.stretches[:-1]:
             total, count = (known.copy() for known in totals[-1])
-            _add(earlier.codes, 0, earlier.bins, RATIOS, total, count)
+            _add(earlier.codes, RATIOS, total, count)
             totals.append((total, count))
         return totals
 
@@ -216,12 +204,22 @@ class RecordedRouter:
         self, stretch: int, present: int, path: Path, times: FloatArray
     ) -> tuple[float, float]:
         """Optimistic and pessimistic seconds of a path."""
-        if self.params.ranges == "days" and (days := self._same_time(stretch, present)):
-            said = [s for number, ends in days for s in self._said(number, ends, path.edges)]
-            now_s, share = path.time_s(times), self.params.now_share
-            low, high = (s ** (1 - share) * now_s**share for s in _quantiles(said, "days"))
+        window, params = self._window, self.params
+        moments, kind = [], params.ranges  # stretches, and the ends of bins that count in each
+        if kind == "days":
+            reach = int(params.memory_s / 2 // params.window_s)
+            around = window * np.arange(-reach, reach + 1, dtype=np.int32)
+            now_s, bin_s = self._midnight_s(stretch), self.recording.bin_s
+            for number in range(stretch):
+                ends = around + present + round((now_s - self._midnight_s(number)) / bin_s)
+                bins = self.recording.stretches[number].bins
+                moments.append((number, ends[(ends >= window) & (ends <= bins)]))
+        said = [s for number, ends in moments for s in self._said(number, ends, path.edges)]
+        if said:
+            now_s, share = path.time_s(times), params.now_share
+            low, high = (s ** (1 - share) * now_s**share for s in _quantiles(said, kind))
             return low, high
-        window, steps = self._window, int(self.params.memory_s // self.params.window_s) + 1
+        steps = int(params.memory_s // params.window_s) + 1
         ends = present - window * np.arange(min(steps, present // window + 1), dtype=np.int32)
         low, high = _quantiles(self._said(stretch, ends, path.edges), "last-hour")
         return low, high
@@ -233,21 +231,6 @@ class RecordedRouter:
             self._history(stretch), float(self.params.prior_bins), self.network.free_flow_times_s,
         ).tolist()  # fmt: skip
         return said
-
-    def _same_time(self, stretch: int, present: int) -> list[tuple[int, IntArray]]:
-        """Earlier stretches with this time of day, and bins around it, a window apart."""
-        made, window = self.recording, self._window
-        reach = int(self.params.memory_s / 2 // self.params.window_s)
-        found = []
-        for number in range(stretch):
-            begin = present + round(
-                (self._midnight_s(stretch) - self._midnight_s(number)) / made.bin_s
-            )
-            ends = begin + window * np.arange(-reach, reach + 1, dtype=np.int32)
-            ends = ends[(ends >= window) & (ends <= made.stretches[number].bins)]
-            if ends.size:
-                found.append((number, ends))
-        return found
 
     def _midnight_s(self, stretch: int) -> float:
         """Seconds from local midnight until a stretch begins."""
@@ -268,9 +251,9 @@ def _quantiles(values: list[float], kind: str) -> list[float]:
 
 
 @kernel
-def _add(codes, first, last, ratios, total, count):  # type: ignore[no-untyped-def]
-    """Add to each edge's sum and number the ratios seen from bin ``first`` to before ``last``."""
-    for row in range(first, last):
+def _add(codes, ratios, total, count):  # type: ignore[no-untyped-def]
+    """Add to each edge's sum and number the ratios seen."""
+    for row in range(len(codes)):
         for edge in range(total.size):
             if codes[row, edge]:
                 total[edge] += ratios[codes[row, edge]]

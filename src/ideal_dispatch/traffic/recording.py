@@ -10,10 +10,9 @@ import math
 import os
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta, timezone
 from functools import cached_property
-from types import MappingProxyType
 from typing import Any, Literal
 
 import numpy as np
@@ -21,7 +20,6 @@ import numpy.typing as npt
 
 from ideal_dispatch.archive import ArchiveKind
 from ideal_dispatch.arrays import FloatArray, read_only, whole_number
-from ideal_dispatch.compiled import kernel
 from ideal_dispatch.context import WEATHER_VARIABLES, Calendar, Context, Weather, WeatherValue
 from ideal_dispatch.context.context import require_zone
 from ideal_dispatch.errors import FileFormatError, InputError
@@ -75,10 +73,6 @@ class Stretch:
         object.__setattr__(self, "truth", read_only(truth, np.uint8, self.codes.shape, "truth"))
         weather = read_only(self.weather, np.float64, (None, len(WEATHER_VARIABLES)), "weather")
         object.__setattr__(self, "weather", weather)
-        object.__setattr__(self, "notes", MappingProxyType(dict(self.notes)))
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return Stretch, (self.start, self.codes, self.weather, dict(self.notes), self.truth)
 
     @property
     def bins(self) -> int:
@@ -112,31 +106,19 @@ def counted_by(
     enters before the first bin or leaves after the last is left out. Where vehicles
     of several bins come together, their times are averaged.
     """
-    moved = np.zeros(codes.shape, np.uint8)
-    total, count = np.zeros(codes.shape, np.float32), np.zeros(codes.shape, np.uint16)
-    _move(codes, RATIOS, network.free_flow_times_s / bin_s, end == "exit", moved, total, count)
+    row, edge = np.nonzero(codes)
+    ratios = RATIOS[codes[row, edge]]
+    lasted = ratios * (network.free_flow_times_s / bin_s)[edge]
+    other = row + (np.floor(lasted + 0.5) if end == "exit" else -np.ceil(lasted - 0.5)).astype(int)
+    inside = (other >= 0) & (other < len(codes))
+    cell = (other * codes.shape[1] + edge)[inside]
+    count = np.bincount(cell, minlength=codes.size)
+    total = np.bincount(cell, ratios[inside], minlength=codes.size)
+    moved = np.zeros(codes.size, np.uint8)
+    moved[cell] = codes[row, edge][inside]
     several = count > 1
     moved[several] = _levels(total[several] / count[several])
-    return moved
-
-
-@kernel
-def _move(codes, ratios, free_flow_bins, later, moved, total, count):  # type: ignore[no-untyped-def]
-    """The codes that each bin and edge gets, with the sum and number of their ratios."""
-    bins, edges = codes.shape
-    for row in range(bins):
-        for edge in range(edges):
-            code = codes[row, edge]
-            if code:
-                lasted = ratios[code] * free_flow_bins[edge]
-                if later:
-                    other = row + int(np.floor(lasted + 0.5))
-                else:
-                    other = row - int(np.ceil(lasted - 0.5))
-                if 0 <= other < bins:
-                    moved[other, edge] = code
-                    total[other, edge] += ratios[code]
-                    count[other, edge] += 1
+    return moved.reshape(codes.shape)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -171,12 +153,7 @@ class RecordedTraffic:
                     f"hours, {hours} are recorded"
                 )
             before = self.end(stretch)
-        object.__setattr__(self, "provenance", MappingProxyType(dict(self.provenance)))
         object.__setattr__(self, "_found", (self.starts[0], self.starts[0], (0, 0)))
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        made = self.network, self.calendar, self.bin_s, self.stretches, dict(self.provenance)
-        return RecordedTraffic, made
 
     def __repr__(self) -> str:
         hours = sum(s.bins for s in self.stretches) * self.bin_s / 3600
@@ -209,10 +186,8 @@ class RecordedTraffic:
         for day in days:
             if not 0 <= day < len(self.days):
                 raise InputError(f"day {day}: there are 0 … {len(self.days) - 1}")
-        kept = [self.stretches[i] for day in sorted(days) for i in self.days[day]]
-        return RecordedTraffic(
-            self.network, self.calendar, self.bin_s, tuple(kept), self.provenance
-        )
+        kept = tuple(self.stretches[i] for day in sorted(days) for i in self.days[day])
+        return replace(self, stretches=kept)
 
     @cached_property
     def starts(self) -> list[datetime]:
@@ -239,37 +214,28 @@ class RecordedTraffic:
             f"in {len(self.stretches)} stretches"
         )
 
-    @cached_property
-    def _windows(self) -> list[tuple[datetime, datetime]]:
-        """Local times between which every stretch has some past, and some time to come."""
-        windows = []
-        for stretch in self.stretches:
-            whole = self.end(stretch) - stretch.start
-            first, last = min(_PAST, whole / 2), max(whole - _TO_COME, 0.75 * whole)
-            windows.append(
-                (
-                    self.calendar.local(stretch.start + first),
-                    self.calendar.local(stretch.start + last),
-                )
-            )
-        return windows
-
     def standing_for(self, now: datetime) -> datetime:
         """The recorded moment that stands for another one.
 
-        The same time of day is looked for on one of its days, another one each day; where none has
-        it, all its hours take turns.
+        It has the same time of day, on another day of the recording each day; where none has
+        that time, all recorded hours take turns. Every stretch keeps some past, and some time
+        to come.
         """
-        local = self.calendar.local(now)
+        local, windows = self.calendar.local(now), []
+        for stretch in self.stretches:
+            whole = self.end(stretch) - stretch.start
+            past, to_come = min(_PAST, whole / 2), min(_TO_COME, 0.25 * whole)
+            last = self.calendar.local(self.end(stretch) - to_come)
+            windows.append((self.calendar.local(stretch.start + past), last))
         same = [
-            at for first, last in self._windows
+            at for first, last in windows
             if first <= (at := datetime.combine(first, local.time(), first.tzinfo)) < last
         ]  # fmt: skip
         if same:
             return same[local.toordinal() % len(same)]
         turn = timedelta(seconds=now.timestamp())
-        turn %= sum((last - first for first, last in self._windows), timedelta())
-        for first, last in self._windows:
+        turn %= sum((last - first for first, last in windows), timedelta())
+        for first, last in windows:
             if turn < last - first:
                 break
             turn -= last - first

@@ -69,11 +69,6 @@ class ReplayedTraffic:
         """What was known of a recorded moment."""
         return self.recording.context(at)
 
-    def describe(self) -> dict[str, Any]:
-        """What a log of quotes should know about their source."""
-        own = {} if self.source is None else {"source": type(self.source).__name__}
-        return self._recorded.describe() | own
-
     def quote(self, origin: int, destination: int, at: datetime) -> RouteQuote:
         """The router's best route and what it promises."""
         quote: RouteQuote = self._router.quote(origin, destination, at)

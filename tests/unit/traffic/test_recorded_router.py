@@ -251,7 +251,6 @@ def test_a_world_can_be_sent_to_another_process(grid: RoadNetwork) -> None:
     world = ReplayedTraffic(recording(grid), RouterParams(window_s=600))
     world.quote(0, 5, NOW)
     copy = pickle.loads(pickle.dumps(world))
-    assert copy.describe() == world.describe()
     assert copy.recording.checksum == world.recording.checksum
     assert copy.quote(0, 5, NOW) == world.quote(0, 5, NOW)
     assert copy.realised(3, NOW) == world.realised(3, NOW)
