@@ -36,7 +36,7 @@ from ideal_dispatch.replay.log import dropped_text, line_text
 from ideal_dispatch.replay.run import CHUNKS, KIND, Report, finish, settings
 from ideal_dispatch.replay.simulation import DecidedCall, Replay
 from ideal_dispatch.toml_tables import complaints_about
-from ideal_dispatch.traffic.present_traffic import PresentTraffic
+from ideal_dispatch.traffic.replayed_traffic import PresentTraffic
 from ideal_dispatch.traffic.routers import ROUTERS, connect_router, load_router, read_key
 from ideal_dispatch.traffic.source import RouteQuote, TrafficSource
 

@@ -23,8 +23,7 @@ from ideal_dispatch.replay.drive import Drive, World, drive
 from ideal_dispatch.replay.hindsight import hindsight_optimum
 from ideal_dispatch.replay.incidents import generator
 from ideal_dispatch.replay.log import drive_key, dropped_text, incident_entry, line_text
-from ideal_dispatch.traffic.present_traffic import PresentTraffic
-from ideal_dispatch.traffic.replayed_traffic import ReplayedTraffic
+from ideal_dispatch.traffic.replayed_traffic import PresentTraffic, ReplayedTraffic
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -17,14 +17,13 @@ from ideal_dispatch.network import RoadNetwork
 from ideal_dispatch.outside_service import one_line
 from ideal_dispatch.ranges import Checked
 from ideal_dispatch.traffic.foreign_route import decode_polyline
-from ideal_dispatch.traffic.routing_service import (
+from ideal_dispatch.traffic.routers import (
     NOW_WITHIN_S,
     ForeignRoute,
     RoutingService,
     first_edge_s,
     joined,
     number_or_nan,
-    part,
 )
 from ideal_dispatch.traffic.source import RouteQuote
 
@@ -113,8 +112,8 @@ class GoogleRoutes(RoutingService):
             try:
                 answer = ask(nodes, fields, model)
                 with self._reading():
-                    of = answer if fields == _DURATION else _first_leg(answer)
-                    return _seconds(of.get("duration"), "duration")
+                    of = answer if fields == _DURATION else answer["legs"][0]
+                    return _seconds(of["duration"])
             except (TrafficError, UnreachableError) as error:  # a used-up budget ends the run
                 notes.append(f"{lost} ({error})")
                 return np.nan
@@ -157,11 +156,13 @@ class GoogleRoutes(RoutingService):
             body["intermediates"] = places[1:-1]
         answer = self._ask(_ENDPOINT, body, deadline, **{"X-Goog-FieldMask": fields})
         with self._reading():
-            routes = part(part(answer, dict, "answer").get("routes", []), list, "routes")
-            if not routes:
+            if not answer.get("routes"):
                 raise self._no_way(nodes[0], nodes[-1])
-            notes.append(_fallback(answer))
-            return part(routes[0], dict, "route")
+            if info := answer.get("fallbackInfo"):  # then the time is not what was asked for
+                mode, why = (one_line(str(info.get(k)), 60) for k in ("routingMode", "reason"))
+                notes.append(f"Google fell back to {mode} ({why})")
+            route: _Object = answer["routes"][0]
+            return route
 
     def _place(self, node: int) -> _Object:
         lat, lon = (round(float(of[node]), 7) for of in (self.network.lat, self.network.lon))
@@ -179,51 +180,30 @@ class GoogleRoutes(RoutingService):
         return {"departureTime": at.astimezone(UTC).isoformat().replace("+00:00", "Z")}
 
 
-# --- answers: a ValueError says what is wrong with one ---------------------------------
-
-
 def _route(route: _Object) -> ForeignRoute:
     """Its parts are the first leg's steps.
 
     Google gives their times without traffic only: they are multiplied by the
     leg's time with traffic over that without.
     """
-    leg, line = _first_leg(route), part(route.get("polyline"), dict, "polyline")
-    steps = [part(step, dict, "step") for step in part(leg.get("steps", []), list, "steps")]
-    static_s = _static_s(leg.get("staticDuration"))
-    with_traffic_s = _static_s(leg.get("duration"))
+    leg = route["legs"][0]
+    steps = leg.get("steps", [])
+    static_s, with_traffic_s = (_seconds_or_nan(leg, k) for k in ("staticDuration", "duration"))
     ratio = with_traffic_s / static_s if static_s > 0 else np.nan
-    metres = [number_or_nan(step.get("distanceMeters"), "distanceMeters") for step in steps]
-    seconds = [_static_s(step.get("staticDuration")) for step in steps]
     return ForeignRoute(
-        points=decode_polyline(part(line.get("encodedPolyline"), str, "polyline")),
-        duration_s=_seconds(route.get("duration"), "duration"),
-        part_m=np.array(metres, float),
-        part_s=ratio * np.array(seconds, float),
+        points=decode_polyline(route["polyline"]["encodedPolyline"]),
+        duration_s=_seconds(route["duration"]),
+        part_m=np.array([number_or_nan(step, "distanceMeters") for step in steps], float),
+        part_s=ratio * np.array([_seconds_or_nan(step, "staticDuration") for step in steps], float),
     )
 
 
-def _first_leg(route: _Object) -> _Object:
-    legs = part(route.get("legs"), list, "legs")
-    return part(legs[0] if legs else None, dict, "leg")
+def _seconds_or_nan(values: _Object, name: str) -> float:
+    return _seconds(values[name]) if name in values else np.nan
 
 
-def _static_s(text: Any) -> float:
-    return np.nan if text is None else _seconds(text, "staticDuration")
-
-
-def _seconds(text: Any, what: str) -> float:
+def _seconds(text: Any) -> float:
     """Of a duration such as "712s" or "0.5s"."""
-    if not isinstance(text, str) or not _SECONDS.fullmatch(text):
-        raise ValueError(f"{what} is {one_line(repr(text), 40)}, not such as '712s'")
+    if not _SECONDS.fullmatch(text):
+        raise ValueError(f"duration {one_line(repr(text), 40)}, not such as '712s'")
     return float(text[:-1])
-
-
-def _fallback(answer: _Object) -> str:
-    """Words on a fallback: then the time is not what was asked for."""
-    info = answer.get("fallbackInfo")
-    if not info:
-        return ""
-    info = info if isinstance(info, dict) else {}
-    mode, reason = (one_line(str(info.get(k, "not said")), 60) for k in ("routingMode", "reason"))
-    return f"Google fell back to {mode} ({reason})"

@@ -1,4 +1,4 @@
-"""Recorded traffic that happens again: a router to ask, and what the roads really take.
+"""What calls are driven in: recorded traffic that happens again, or the quotes of a live router.
 
 In a bin without a vehicle on an edge, the truth is interpolated between the bins
 before and after it. A road without a vehicle in the whole stretch takes the
@@ -101,6 +101,43 @@ class ReplayedTraffic:
         times: FloatArray = (pooled * network.free_flow_times_s).astype(np.float32)
         times.flags.writeable = False
         return times
+
+
+class PresentTraffic:
+    """What calls are driven in as they happen: the quotes of a live router.
+
+    ``driver`` is the router that is asked on the way, ``source`` itself where not told.
+    A router that does not count its requests in ``budget`` has each question counted
+    there. The weather is not known.
+    """
+
+    alternative: Callable[[Path, datetime], RouteQuote | None]
+    router_times: Callable[[datetime], FloatArray]
+
+    def __init__(
+        self,
+        network: RoadNetwork,
+        calendar: Calendar,
+        source: TrafficSource,
+        budget: RequestBudget,
+        driver: TrafficSource | None = None,
+    ) -> None:
+        self.network, self.calendar, self.source = network, calendar, source
+        self._router, self.driver = (
+            CheckedSource(one, network, None if getattr(one, "budget", None) is budget else budget)
+            for one in (source, driver or source)
+        )
+        for name in ("alternative", "router_times"):
+            if hasattr(self._router, name):
+                setattr(self, name, getattr(self._router, name))
+
+    def context(self, at: datetime) -> Context:
+        """The calendar of that moment."""
+        return self.calendar.context(at)
+
+    def quote(self, origin: int, destination: int, at: datetime) -> RouteQuote:
+        """The router's best route and what it promises."""
+        return self._router.quote(origin, destination, at)
 
 
 def _usual(codes: Codes, network: RoadNetwork) -> FloatArray:

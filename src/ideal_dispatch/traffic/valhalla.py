@@ -19,7 +19,7 @@ from ideal_dispatch.context.calendar import zone
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.outside_service import one_line
 from ideal_dispatch.traffic.foreign_route import decode_polyline
-from ideal_dispatch.traffic.routing_service import (
+from ideal_dispatch.traffic.routers import (
     NOW_WITHIN_S,
     ForeignRoute,
     RefusedError,
@@ -28,7 +28,6 @@ from ideal_dispatch.traffic.routing_service import (
     joined,
     number,
     number_or_nan,
-    part,
 )
 from ideal_dispatch.traffic.source import RouteQuote
 
@@ -156,23 +155,17 @@ class Valhalla(RoutingService):
 
 
 def _read_trip(answer: Any) -> tuple[ForeignRoute, str]:
-    """Route and warnings of an answer; a ``ValueError`` says what is wrong with it."""
-    trip = part(part(answer, dict, "answer").get("trip"), dict, "trip")
-    legs = part(trip.get("legs"), list, "legs")
-    if len(legs) != 1:
-        raise ValueError("a trip of one leg was asked for")
-    leg, summary = part(legs[0], dict, "leg"), part(trip.get("summary"), dict, "summary")
+    """Route and warnings of an answer."""
+    trip = answer["trip"]
+    (leg,) = trip["legs"]
     if trip.get("units", "kilometers") != "kilometers":
-        raise ValueError(f"units are {one_line(str(trip['units']), 20)}, not kilometers")
-    listed = part(leg.get("maneuvers", []), list, "maneuvers")
-    maneuvers = [part(one, dict, "maneuver") for one in listed]
+        raise ValueError(f"units {one_line(str(trip['units']), 20)}, not kilometers")
+    maneuvers = leg.get("maneuvers", [])
     route = ForeignRoute(
-        points=decode_polyline(part(leg.get("shape"), str, "shape"), 6),
-        duration_s=number(summary.get("time"), "time of the trip"),
-        part_m=np.array(
-            [1000 * number_or_nan(m.get("length"), "maneuver length") for m in maneuvers]
-        ),
-        part_s=np.array([number_or_nan(m.get("time"), "maneuver time") for m in maneuvers]),
+        points=decode_polyline(leg["shape"], 6),
+        duration_s=number(trip["summary"]["time"]),
+        part_m=np.array([1000 * number_or_nan(one, "length") for one in maneuvers]),
+        part_s=np.array([number_or_nan(one, "time") for one in maneuvers]),
     )
     warnings = trip.get("warnings", answer.get("warnings", []))
     words = warnings if isinstance(warnings, list) else [warnings]

@@ -30,7 +30,7 @@ from ideal_dispatch.replay.live import LiveClock, LiveSummary
 from ideal_dispatch.replay.log import LOG, read_log
 from ideal_dispatch.replay.run import KIND
 from ideal_dispatch.replay.study import run_experiment
-from ideal_dispatch.traffic.present_traffic import PresentTraffic
+from ideal_dispatch.traffic.replayed_traffic import PresentTraffic
 from ideal_dispatch.traffic.source import RouteQuote
 from tests.conftest import ROOT
 from tests.stand_in import Answer, serve

@@ -9,7 +9,7 @@ from ideal_dispatch import RoadNetwork
 from ideal_dispatch.cities import harbour_city
 from ideal_dispatch.errors import InputError, TrafficError, TrafficServiceError, UnreachableError
 from ideal_dispatch.traffic.google_routes import GoogleParams, GoogleRoutes
-from ideal_dispatch.traffic.routing_service import RefusedError
+from ideal_dispatch.traffic.routers import RefusedError
 from tests.contracts.traffic_source import TrafficSourceContract
 from tests.stand_in import Answer, Asked, serve
 from tests.unit.traffic.google_stand_in import (
@@ -176,29 +176,29 @@ def _set(**values: Any) -> Callable[[Any, Any], None]:
 
 
 @pytest.mark.parametrize(
-    ("spoil", "key"),
+    "spoil",
     [
-        (_set(duration=712), "duration"),
-        (_set(duration="-3s"), "duration"),
-        (_set(duration="NaNs"), "duration"),
-        (_set(duration="1e9s"), "duration"),
-        (_set(duration=None), "duration"),
-        (_set(legs=[]), "leg"),
-        (_set(legs=[3]), "leg"),
-        (_set(polyline={}), "polyline"),
-        (_set(polyline=3), "polyline"),
-        (_set(polyline={"encodedPolyline": "_p~iF~ps|"}), "polyline"),
-        (_set(polyline={"encodedPolyline": "no line"}), "polyline"),
-        (lambda said, _: said.update(routes="x"), "routes"),
-        (lambda said, _: said["routes"].__setitem__(0, 3), "route"),
+        _set(duration=712),
+        _set(duration="-3s"),
+        _set(duration="NaNs"),
+        _set(duration="1e9s"),
+        _set(duration=None),
+        _set(legs=[]),
+        _set(legs=[3]),
+        _set(polyline={}),
+        _set(polyline=3),
+        _set(polyline={"encodedPolyline": "_p~iF~ps|"}),
+        _set(polyline={"encodedPolyline": "no line"}),
+        lambda said, _: said.update(routes="x"),
+        lambda said, _: said["routes"].__setitem__(0, 3),
     ],
 )
 def test_an_answer_that_cannot_be_used(
-    grid: RoadNetwork, spoil: Callable[[Any, Any], None], key: str
+    grid: RoadNetwork, spoil: Callable[[Any, Any], None]
 ) -> None:
     with (
         connected(town(grid, spoil=spoil), PLAIN) as (source, _),
-        pytest.raises(TrafficServiceError, match=f"^Google Routes: .*{key}"),
+        pytest.raises(TrafficServiceError, match="^Google Routes: cannot read the answer"),
     ):
         source.quote(3, 116, NOW)
 
@@ -206,7 +206,7 @@ def test_an_answer_that_cannot_be_used(
 def test_a_list_instead_of_an_object(grid: RoadNetwork) -> None:
     with (
         connected(town(grid, first=[Answer("[]")]), PLAIN) as (source, _),
-        pytest.raises(TrafficServiceError, match="^Google Routes: .*answer"),
+        pytest.raises(TrafficServiceError, match="^Google Routes: cannot read the answer"),
     ):
         source.quote(3, 116, NOW)
 

@@ -11,7 +11,7 @@ from ideal_dispatch import RoadNetwork
 from ideal_dispatch.cities import harbour_city
 from ideal_dispatch.errors import InputError, TrafficError, TrafficServiceError, UnreachableError
 from ideal_dispatch.outside_service import Patience
-from ideal_dispatch.traffic.routing_service import RefusedError
+from ideal_dispatch.traffic.routers import RefusedError
 from ideal_dispatch.traffic.valhalla import MOST_EXCLUDED, Valhalla, ValhallaParams
 from tests.contracts.traffic_source import TrafficSourceContract
 from tests.stand_in import Server, serve
@@ -132,31 +132,29 @@ def _first_maneuver(**values: Any) -> Callable[[Any], None]:
 
 
 @pytest.mark.parametrize(
-    ("spoil", "key"),
+    "spoil",
     [
-        (lambda said: said.pop("trip"), "trip"),
-        (_trip(legs=[]), "leg"),
-        (_trip(legs=[None]), "leg"),
-        (_trip(summary=None), "summary"),
-        (_trip(summary={}), "time"),
-        (_trip(summary={"time": "5"}), "time"),
-        (_trip(summary={"time": -5}), "time"),
-        (_trip(summary={"time": True}), "time"),
-        (_trip(units="miles"), "miles"),
-        (_leg(shape=None), "shape"),
-        (_leg(shape="~"), "polyline"),
-        (_leg(maneuvers=3), "maneuvers"),
-        (_leg(maneuvers=[3]), "maneuver"),
-        (_first_maneuver(time=-1), "maneuver time"),
-        (_first_maneuver(length="x"), "maneuver length"),
+        lambda said: said.pop("trip"),
+        _trip(legs=[]),
+        _trip(legs=[None]),
+        _trip(summary=None),
+        _trip(summary={}),
+        _trip(summary={"time": "5"}),
+        _trip(summary={"time": -5}),
+        _trip(summary={"time": True}),
+        _trip(units="miles"),
+        _leg(shape=None),
+        _leg(shape="~"),
+        _leg(maneuvers=3),
+        _leg(maneuvers=[3]),
+        _first_maneuver(time=-1),
+        _first_maneuver(length="x"),
     ],
 )
-def test_an_answer_that_cannot_be_used(
-    grid: RoadNetwork, spoil: Callable[[Any], None], key: str
-) -> None:
+def test_an_answer_that_cannot_be_used(grid: RoadNetwork, spoil: Callable[[Any], None]) -> None:
     with (
         connected(town(grid, spoil=spoil)) as (source, _),
-        pytest.raises(TrafficServiceError, match=f"^Valhalla: .*{key}"),
+        pytest.raises(TrafficServiceError, match="^Valhalla: cannot read the answer"),
     ):
         source.quote(3, 116, NOW)
 

@@ -21,7 +21,7 @@ from benchmarks.ports import free_port
 from ideal_dispatch import RoadNetwork
 from ideal_dispatch.cities import harbour_city
 from ideal_dispatch.network.road_class import ROAD_CLASSES
-from ideal_dispatch.traffic.routing_service import RefusedError
+from ideal_dispatch.traffic.routers import RefusedError
 from ideal_dispatch.traffic.valhalla import Valhalla, ValhallaParams
 from tests.contracts.traffic_source import TrafficSourceContract
 
