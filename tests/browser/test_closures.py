@@ -57,57 +57,39 @@ def close(city: Service, reason: str, **more: object) -> None:
     city.send("POST", "/v1/closures", {"reason": reason, "edges": [road(city)], **more})
 
 
-def test_a_closed_road_is_on_the_map_and_in_the_list(
+def test_a_closed_road_is_on_the_map_and_in_the_list_until_it_is_opened(
     browser: Browser, opened: Service, open_desk: Turn
 ) -> None:
+    def refuse(route: Route) -> None:
+        route.fulfill(status=503, json={"error": {"code": "x", "message": "the record is full"}})
+
     page = open_desk(browser, opened)
     drawn(page)
     expect(page.locator("#closures-box")).to_be_hidden()
-    close(opened, "<b>parade</b>")
-    row = page.locator(".closure")
+    later = (datetime.now(UTC) + timedelta(hours=3)).isoformat()
+    close(opened, "<b>parade</b>", until=later)
+    row, tip, button = page.locator(".closure"), page.locator("#map-tip"), page.get_by_role
     expect(row).to_contain_text("<b>parade</b>")
-    expect(row).to_contain_text("until opened")
+    expect(row.locator(".time")).to_have_text(re.compile(r"^until .*\d\d:\d\d$"))
     row.click()  # look at it
     spot(page, TAPE, 50)
     x, y = page.evaluate(TAPED, TAPE)
     page.locator("#map").hover(position={"x": x, "y": y})
-    tip = page.locator("#map-tip")
     expect(tip).to_contain_text("Closed: <b>parade</b>")
     expect(tip).to_contain_text("by demo, ")
     shoot(page, "closure")
-
-
-def test_a_closure_ends_with_one_click_and_a_confirmation(
-    browser: Browser, opened: Service, open_desk: Turn
-) -> None:
-    page = open_desk(browser, opened)
-    close(opened, "parade", until=(datetime.now(UTC) + timedelta(hours=3)).isoformat())
-    expect(page.locator(".closure .time")).to_have_text(re.compile(r"^until .*\d\d:\d\d$"))
-    page.get_by_role("button", name="Open again: parade").click()
+    page.route("**/v1/closures/*", refuse, times=1)
+    button("button", name="Open again").click()
     expect(page.locator("#ending-dialog")).to_be_visible()
-    assert serious(page) == []
-    page.get_by_role("button", name="Keep it closed").click()
-    assert len(opened.ask("GET", "/v1/closures")) == 1
-    page.get_by_role("button", name="Open again: parade").click()
-    page.get_by_role("button", name="Open the road").click()
-    expect(page.locator("#closures-box")).to_be_hidden()
-    assert opened.ask("GET", "/v1/closures") == []
-
-
-def test_a_road_that_cannot_be_opened_is_said_to_be_still_closed(
-    browser: Browser, opened: Service, open_desk: Turn
-) -> None:
-    def refuse(route: Route) -> None:
-        error = {"code": "unavailable", "message": "the record is full"}
-        route.fulfill(status=503, json={"error": error})
-
-    close(opened, "parade")
-    page = open_desk(browser, opened)
-    page.route("**/v1/closures/*", refuse)
-    page.get_by_role("button", name="Open again: parade").click()
-    page.get_by_role("button", name="Open the road").click()
+    button("button", name="Open the road").click()
     expect(page.locator("#ending-error")).to_have_text("Still closed: the record is full")
     assert serious(page) == []
+    button("button", name="Keep it closed").click()
+    assert len(opened.ask("GET", "/v1/closures")) == 1
+    button("button", name="Open again").click()
+    button("button", name="Open the road").click()
+    expect(page.locator("#closures-box")).to_be_hidden()
+    assert opened.ask("GET", "/v1/closures") == []
 
 
 def _look_closely(page: Page, city: Service) -> tuple[float, float]:
