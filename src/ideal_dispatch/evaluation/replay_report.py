@@ -1,5 +1,6 @@
 """A replay as a report: what second units saved, beside the paper's own tables and figures."""
 
+import json
 from collections.abc import Callable, Iterator
 
 import numpy as np
@@ -19,6 +20,7 @@ from ideal_dispatch.evaluation.result_tables import (
     wilcoxon_table,
 )
 from ideal_dispatch.evaluation.strategies import VOLUMES
+from ideal_dispatch.forecast.response_time import ResponseModel
 from ideal_dispatch.network import RoadNetwork
 from ideal_dispatch.report import Figure, Interval, Report, Section, Table, clock
 
@@ -200,6 +202,12 @@ def caveats(judged: Judged) -> list[str]:
     """A line for each reason to be careful; empty where there is none."""
     outcomes, lines = judged.outcomes, []
     manifest = outcomes.manifest
+    policies = json.dumps(manifest.get("policies", {}))
+    if f'"{ResponseModel.published().source}"' in policies or '"responses": null' in policies:
+        lines.append(
+            "Response times vary as published: no trips of the training days were fitted, so "
+            "expected gains are those of another city's fire department."
+        )
     if judged.calibration is None:
         lines.append(
             "Thresholds for a volume were set on the very calls they are judged on, so volumes "

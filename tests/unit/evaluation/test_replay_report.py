@@ -1,6 +1,7 @@
 """The page of a replay, its caveats, its figures and the calls that it shows."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -88,6 +89,19 @@ def test_caveats_of_a_calibrated_run(judged: Judged, tmp_path: Path) -> None:
     other = Outcomes.load(town_run(tmp_path / "other", shift=60.0))
     (line,) = (one for one in caveats(Judged(judged.outcomes, other)) if "than asked for" in one)
     assert re.search(r"furthest off is ideal, \+\d+ %, with \+\d+\.\d %\.", line)
+
+
+@pytest.mark.parametrize(
+    ("responses", "said"),
+    [({"source": "published spreads"}, True), (None, True), ({"source": "812 trips"}, False)],
+)
+def test_published_spreads_are_the_first_caveat(
+    judged: Judged, responses: dict[str, str] | None, said: bool
+) -> None:
+    ideal = {"type": "Ideal", "responses": responses}
+    manifest = {**judged.outcomes.manifest, "policies": {"ideal": ideal}}
+    lines = caveats(replace(judged, outcomes=replace(judged.outcomes, manifest=manifest)))
+    assert ("vary as published" in lines[0]) == said
 
 
 # --- figures ------------------------------------------------------------------------
