@@ -1,5 +1,8 @@
 """Every policy keeps the contract of policies."""
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 
 from ideal_dispatch import RoadNetwork
@@ -23,98 +26,30 @@ from workshop.policies import (
     RouterAlternative,
 )
 
-
-class TestRegion(PolicyContract):
-    @pytest.fixture
-    def policy(self) -> Policy:
-        return RegionPolicy()
-
-
-class TestRouter(PolicyContract):
-    @pytest.fixture
-    def policy(self) -> Policy:
-        return RouterPolicy()
-
-
-class TestRouterDual(PolicyContract):
-    @pytest.fixture
-    def policy(self) -> Policy:
-        return RouterDual()
-
-
-class TestInterval(PolicyContract):
-    @pytest.fixture
-    def policy(self) -> Policy:
-        return IntervalPolicy()
+QUICK: Any = ("other-depot", "alternative")
+POLICIES: dict[str, Callable[[RoadNetwork], Policy]] = {
+    "region": lambda network: RegionPolicy(),
+    "router": lambda network: RouterPolicy(),
+    "router-dual": lambda network: RouterDual(),
+    "interval": lambda network: IntervalPolicy(),
+    "interval, priced": lambda network: IntervalPolicy(threshold=fleet_threshold(network)),
+    "random": lambda network: RandomTrigger(),
+    "paper": lambda network: PaperIdeal(random_model(network)),
+    "ideal": lambda network: Ideal(random_model(network), TIMES, time_limit_s=None),
+    "ideal by the forecast": lambda network: Ideal(
+        random_model(network), centre="forecast", time_limit_s=None
+    ),
+    "ideal without a model": lambda network: Ideal(responses=TIMES, seconds=QUICK),
+    "ideal, priced": lambda network: Ideal(seconds=QUICK, threshold=fleet_threshold(network)),
+    "quote-difference": lambda network: QuoteDifference(),
+    "router-alternative": lambda network: RouterAlternative(),
+    "gap-other-depot": lambda network: GapOtherDepot(random_model(network), time_limit_s=None),
+    "gap-scored": lambda network: GapScored(random_model(network), by="both", time_limit_s=None),
+    "nominal-gap": lambda network: NominalGap(random_model(network)),
+}
 
 
-class TestQuoteDifference(PolicyContract):
-    @pytest.fixture
-    def policy(self) -> Policy:
-        return QuoteDifference()
-
-
-class TestRandomTrigger(PolicyContract):
-    @pytest.fixture
-    def policy(self) -> Policy:
-        return RandomTrigger()
-
-
-class TestRouterAlternative(PolicyContract):
-    @pytest.fixture
-    def policy(self) -> Policy:
-        return RouterAlternative()
-
-
-class TestGapOtherDepot(PolicyContract):
-    @pytest.fixture
-    def policy(self, grid: RoadNetwork) -> Policy:
-        return GapOtherDepot(random_model(grid), time_limit_s=None)
-
-
-class TestGapScored(PolicyContract):
-    @pytest.fixture
-    def policy(self, grid: RoadNetwork) -> Policy:
-        return GapScored(random_model(grid), by="both", time_limit_s=None)
-
-
-class TestNominalGap(PolicyContract):
-    @pytest.fixture
-    def policy(self, grid: RoadNetwork) -> Policy:
-        return NominalGap(random_model(grid))
-
-
-class TestPaperIdeal(PolicyContract):
-    @pytest.fixture
-    def policy(self, grid: RoadNetwork) -> Policy:
-        return PaperIdeal(random_model(grid))
-
-
-class TestIdeal(PolicyContract):
-    @pytest.fixture
-    def policy(self, grid: RoadNetwork) -> Policy:
-        return Ideal(random_model(grid), TIMES, time_limit_s=None)
-
-
-class TestIdealByTheForecastAlone(PolicyContract):
-    @pytest.fixture
-    def policy(self, grid: RoadNetwork) -> Policy:
-        return Ideal(random_model(grid), centre="forecast", time_limit_s=None)
-
-
-class TestIdealWithoutModel(PolicyContract):
-    @pytest.fixture
-    def policy(self) -> Policy:
-        return Ideal(responses=TIMES, seconds=("other-depot", "alternative"))
-
-
-class TestIdealByThePriceOfAUnit(PolicyContract):
-    @pytest.fixture
-    def policy(self, grid: RoadNetwork) -> Policy:
-        return Ideal(seconds=("other-depot", "alternative"), threshold=fleet_threshold(grid))
-
-
-class TestIntervalByThePriceOfAUnit(PolicyContract):
-    @pytest.fixture
-    def policy(self, grid: RoadNetwork) -> Policy:
-        return IntervalPolicy(threshold=fleet_threshold(grid))
+class TestPolicies(PolicyContract):
+    @pytest.fixture(params=POLICIES)
+    def policy(self, request: pytest.FixtureRequest, grid: RoadNetwork) -> Policy:
+        return POLICIES[request.param](grid)
