@@ -54,7 +54,8 @@ class CallOptions:
         moment = None if self.at is None else read_moment("--at", self.at)
         if self.traffic_file is not None:
             with trace.step("recorded traffic") as facts:
-                router = RecordedRouter(RecordedTraffic.load(self.traffic_file, city.network))
+                recording = RecordedTraffic.load(self.traffic_file, city.network, driven=False)
+                router = RecordedRouter(recording)
                 facts["days"] = len(router.recording.days)
             if moment is None:
                 raise InputError(

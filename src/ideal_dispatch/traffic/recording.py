@@ -274,8 +274,14 @@ class RecordedTraffic:
         KIND.write(path, manifest, arrays)
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str], network: RoadNetwork) -> "RecordedTraffic":
-        """Read a recording of this very network."""
+    def load(
+        cls, path: str | os.PathLike[str], network: RoadNetwork, *, driven: bool = True
+    ) -> "RecordedTraffic":
+        """Read a recording of this very network.
+
+        Without ``driven`` it is for a router's quotes alone, which rest on ``codes``: what met
+        those who entered is not derived from them.
+        """
         with KIND.reading(path) as (manifest, arrays):
             if manifest["network"] != network.checksum:
                 raise FileFormatError(
@@ -291,7 +297,9 @@ class RecordedTraffic:
                         f"a byte for each of {network.num_edges} edges and every bin"
                     )
                 codes, start = stored.T, datetime.fromisoformat(row["start"])
-                truth = counted_by("entry", codes, network, bin_s) if own is None else own.T
+                truth = None if own is None else own.T
+                if truth is None and driven:
+                    truth = counted_by("entry", codes, network, bin_s)
                 weather = arrays[f"weather_{number}"]
                 stretches.append(Stretch(start, codes, weather, row["notes"], truth))
             zone, country, part, categories = manifest["calendar"]

@@ -11,6 +11,7 @@ import pytest
 from ideal_dispatch import Calendar, RoadNetwork
 from ideal_dispatch.errors import FileFormatError, InputError
 from ideal_dispatch.traffic import recording as module
+from ideal_dispatch.traffic.recorded_router import RecordedRouter
 from ideal_dispatch.traffic.recording import (
     KIND,
     RATIOS,
@@ -53,6 +54,18 @@ def test_round_trip_is_equal_and_the_bytes_are_the_same(grid: RoadNetwork, tmp_p
         np.testing.assert_array_equal(one.codes, other.codes)
         np.testing.assert_array_equal(one.truth, other.truth)
         np.testing.assert_array_equal(one.weather, other.weather)
+
+
+def test_without_drives_a_router_says_the_same(grid: RoadNetwork, tmp_path: Path) -> None:
+    recording(grid).save(tmp_path / "a.traffic")
+    at = START + timedelta(minutes=30)
+    quotes = [
+        RecordedRouter(RecordedTraffic.load(tmp_path / "a.traffic", grid, driven=driven)).quote(
+            0, grid.num_nodes - 1, at
+        )
+        for driven in (True, False)
+    ]
+    assert quotes[0] == quotes[1]
 
 
 def test_a_truth_of_its_own_is_kept(grid: RoadNetwork, tmp_path: Path) -> None:

@@ -126,7 +126,7 @@ def load_assets(settings: ServiceSettings) -> Assets:
         case "recorded" if settings.demo:  # later days are for tests alone
             traffic = RecordedLive(model, harbour_traffic(shown).only(range(TRAINING_DAYS)))
         case "recorded":
-            recording = RecordedTraffic.load(file(settings.traffic.file), network)
+            recording = RecordedTraffic.load(file(settings.traffic.file), network, driven=False)
             traffic = RecordedLive(model, recording)
         case _:
             traffic = RouterLive.connect(settings, network, model)
