@@ -136,7 +136,7 @@ export function drawDepot({ drawing, look }, { at: [x, y], known, free, promised
   drawing.strokeStyle = full ? look.paper : look.ink;
   drawing.stroke();
   drawing.setLineDash([]);
-  word(drawing, look, known ? String(free) : "?", x, y, 16 * scale, full ? look.paper : look.ink);
+  word(drawing, look, known ? String(free) : "?", x, y, (free > 99 ? 11 : 16) * scale, full ? look.paper : look.ink);
   if (!promised.length) return;
   const [left, top, height] = [x + size / 2 - 2 * scale, y - 8 * scale, 16 * scale];
   const words = `+${promised.length}`;
