@@ -78,9 +78,6 @@ class CheckpointOptions:
     resume: bool = False
 
 
-NO_CHECKPOINTS = CheckpointOptions()
-
-
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class TrainedModel(Model):
     """A model that :func:`fit` has just trained, with its scores, history and predictions.
@@ -264,8 +261,8 @@ class LearnedNetwork:
 def learn(
     data: TrainingData,
     params: TrainParams,
-    checkpoints: CheckpointOptions = NO_CHECKPOINTS,
-    watch: Watch = _ignore,
+    checkpoints: CheckpointOptions,
+    watch: Watch,
 ) -> LearnedNetwork:
     """The network that trips and parameters give, without a radius."""
     if checkpoints.folder is not None and not checkpoints.resume:

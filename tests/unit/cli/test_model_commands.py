@@ -110,14 +110,14 @@ def test_rescale(
         rescale(trained, local, world / "town.network", output)
 
 
-def test_rescale_leaves_no_gain_of_another_model(
+def test_rescale_leaves_no_response_times_of_another_model(
     world: Path, trained: Path, local: Path, tmp_path: Path
 ) -> None:
-    (tmp_path / "gain.json").write_text("{}")
-    with pytest.raises(InputError, match=r"holds gain.json already; add --force"):
+    (tmp_path / "response_times.json").write_text("{}")
+    with pytest.raises(InputError, match=r"holds response_times.json already; add --force"):
         rescale(trained, local, world / "town.network", tmp_path)
     rescale(trained, local, world / "town.network", tmp_path, force=True)
-    assert not (tmp_path / "gain.json").exists()
+    assert not (tmp_path / "response_times.json").exists()
     assert Model.load(tmp_path).details["rescaled_on"]["trips"] == 60
 
 

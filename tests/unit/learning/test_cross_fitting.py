@@ -52,5 +52,5 @@ def test_training_goes_on_from_checkpoints(
 
 
 def test_few_days_are_refused(grid: RoadNetwork, trips: Trips) -> None:
-    with pytest.raises(InputError, match="1 days of trips cannot be dealt to 5 parts"):
+    with pytest.raises(InputError, match="^1 days"):
         cross_fit(grid, trips.select(np.arange(8)), SETTINGS)
