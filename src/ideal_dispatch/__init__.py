@@ -32,7 +32,7 @@ A decision
     Incident            a call: its node, and when it came in
     Situation           what a dispatcher knows at the call; observe makes one from any router
                         and a Readiness, who could go
-    Decision            the answer, with all that was computed; its explain() tells why
+    Decision            the answer, with all that was computed; its explain() says why
     Worth               what a second ambulance is expected to save, part of a decision
 A plug-in of your own (docs/plugins.md)
     Policy              what a rule for decisions must have; it names each ambulance's Assignment
@@ -43,7 +43,7 @@ A plug-in of your own (docs/plugins.md)
 The method
     ScenarioSet         travel times that are plausible together; burg_divergence, minimise_linear
     optimistic_gap      how much sooner a second ambulance could plausibly arrive, with a proof
-    OptimisticGap       its answer; explain_gap tells it in roads and seconds
+    OptimisticGap       its answer; explain_gap says it in roads and seconds
     pairwise_gap        the same for each pair of depots, as in the paper
     target_radius       how uncertain a past trip says that times are; TargetRadius, its answer
 A replay

@@ -1,6 +1,6 @@
 """Files of a kind and a version: zips of NumPy arrays with a JSON manifest, and plain JSON.
 
-Networks, trips and recorded traffic are such archives, told apart by the
+Networks, trips and recorded traffic are such archives, distinguished by the
 manifest's ``format``. Same contents, same bytes: members have fixed times and
 a fixed order. Nothing in them is ever executed: no pickle.
 """
@@ -39,7 +39,7 @@ class FileKind:
 
     @contextmanager
     def complaints(self, path: str | os.PathLike[str]) -> Iterator[None]:
-        """Whatever goes wrong with the file becomes one line that names it."""
+        """Turn any failure with the file into one line that names it."""
         where = os.fspath(path)
         try:
             yield
@@ -114,7 +114,7 @@ class ArchiveKind(FileKind):
             yield manifest, arrays
 
     def read(self, path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, Any]]:
-        """The manifest and the arrays, or one line that says why there are none."""
+        """The manifest and the arrays, or one line that says why the file cannot be read."""
         with self.reading(path) as contents:
             return contents
 

@@ -64,7 +64,7 @@ def read_only(values: Any, dtype: npt.DTypeLike, shape: tuple[int | None, ...], 
 
 
 def frozen(array: npt.NDArray[Any]) -> Any:
-    """A read-only view; the array itself stays as it is.
+    """A read-only view; the array itself is unchanged.
 
     Kernels are compiled once for each type of array, and read-only is part of it.
     """

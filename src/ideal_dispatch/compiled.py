@@ -31,7 +31,7 @@ def kernel(function: Callable[..., Any] | None = None, **options: Any) -> Any:
 
 
 def plain(structure: tuple[Any, ...]) -> tuple[Any, ...]:
-    """A named structure as plain tuples, whose types numba tells in a tenth of the time."""
+    """A named structure as plain tuples, whose types numba resolves in a tenth of the time."""
     return tuple(plain(part) if isinstance(part, tuple) else part for part in structure)
 
 

@@ -6,7 +6,7 @@ class IdealError(Exception):
 
 
 def in_one_line(error: IdealError | OSError) -> str:
-    """What to tell a user about it."""
+    """The message for a user."""
     if isinstance(error, OSError) and not isinstance(error, IdealError):
         where = f"{error.filename}: " if error.filename else ""
         return f"{where}{error.strerror or error}"
@@ -41,11 +41,11 @@ class MissingExtraError(IdealError, ImportError):
 
 
 class PluginError(IdealError):
-    """A class that somebody wrote has a bug: no call is left out for it, the run ends."""
+    """A plug-in has a bug: the run ends, rather than leaving out a call."""
 
 
 class PolicyError(PluginError):
-    """A policy fails, or decides what nobody can drive."""
+    """A policy fails, or decides on a path that cannot be driven."""
 
 
 class CertificateError(IdealError):

@@ -1,4 +1,4 @@
-"""Classes that others add: found by a registered name or as ``"module:Name"``, and made.
+"""Plug-in classes: found by a registered name or as ``"module:Name"``, and made.
 
 A package registers its classes as entry points of the groups below. Without
 any registration a class is named by its module, which must be on the Python
@@ -77,7 +77,7 @@ def parameters(made_by: Callable[..., Any]) -> dict[str, bool]:
     except ValueError:  # some that are written in C
         name = getattr(made_by, "__qualname__", made_by)
         raise InputError(
-            f"{name}: it does not tell its arguments; write a class in Python"
+            f"{name}: its arguments cannot be inspected; write a class in Python"
         ) from None
     return {
         name: parameter.default is parameter.empty

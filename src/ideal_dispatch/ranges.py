@@ -18,7 +18,7 @@ class Range:
     """The finite numbers from ``least`` to ``most``, or only the ``whole`` ones.
 
     Both ends count, unless ``above`` leaves out the first and ``below`` the last. ``why``, where
-    given, ends the message to who gave a number outside.
+    given, ends the message about a number outside.
     """
 
     least: float = 0
@@ -63,7 +63,7 @@ Seed = Annotated[int, Range(0, 2**32 - 1, whole=True)]
 
 
 class Checked:
-    """Settings that are checked by the annotations of their fields as they are made."""
+    """Settings that are checked by the annotations of their fields when they are made."""
 
     __slots__ = ()
 

@@ -30,8 +30,8 @@ _SAMPLE_ROWS = 50
 _FOREIGN = re.compile(r"[^\x00-\x7f€„…‘’“”–—\xa0§°«»¡¿´A-Za-zÀ-ÖØ-öø-ÿŒœŠšŽžŸªº]|[^\W\d_a-zA-Z]{3}")
 """What Western text (cp1252) never holds: other signs, or three accented letters in a row."""
 _DECIMAL = re.compile(r"[+-]?\d*[.,]\d+")
-_TOLD = re.compile(r"sep=([,;\t|])[,;\t|]*", re.IGNORECASE)
-"""The line that Excel writes above a header to tell the delimiter; some pad it with delimiters."""
+_NAMED_DELIMITER = re.compile(r"sep=([,;\t|])[,;\t|]*", re.IGNORECASE)
+"""The line that Excel writes above a header to name the delimiter; some pad it with delimiters."""
 _WORKBOOKS = (".xlsx", ".xlsm")
 
 
@@ -70,7 +70,7 @@ def column_places(header: Sequence[str]) -> dict[str, int]:
 
 
 def plain_column(name: str) -> str:
-    """A column's name as it is compared: lower case, with one underscore for any spaces."""
+    """The form in which columns are compared: lower case, one underscore for any spaces."""
     return "_".join(name.split()).lower()
 
 
@@ -115,8 +115,8 @@ def _csv_rows(where: str, delimiter: str, encoding: str) -> Iterator[Row]:
                     ) from None
                 yield row, f"cannot be taken apart into cells: {error}"
             else:
-                told = row == 1 and _TOLD.fullmatch(delimiter.join(cells))
-                if not told and any(map(str.strip, cells)):
+                names_it = row == 1 and _NAMED_DELIMITER.fullmatch(delimiter.join(cells))
+                if not names_it and any(map(str.strip, cells)):
                     yield row, cells
             last = reader.line_num
 
@@ -143,18 +143,18 @@ def _encoding(where: str) -> str:
 def _delimiter(where: str, encoding: str) -> str:
     """The mark that gives the header, or else most rows, the most cells of one count.
 
-    Of equals it is not the comma, which may divide decimals. Excel's own first line tells it.
+    Of equals it is not the comma, which may divide decimals. Excel's first line names it.
     """
     with _text(where, encoding) as text:
         lines = [line for line in islice(text, _SAMPLE_ROWS) if line.strip()]
-    told = _TOLD.fullmatch(lines[0].strip("\r\n")) if lines else None
-    if told:
-        return told[1]
+    named = _NAMED_DELIMITER.fullmatch(lines[0].strip("\r\n")) if lines else None
+    if named:
+        return named[1]
     scores: dict[str, float] = {}
     for mark in _DELIMITERS:
         try:
             widths = [len(cells) for cells in csv.reader(lines, delimiter=mark)]
-        except csv.Error:  # told where the row is read
+        except csv.Error:  # reported where the row is read
             widths = []
         if not widths:
             continue
@@ -191,7 +191,7 @@ def _text(where: str, encoding: str) -> Iterator[IO[str]]:
 
 
 def _undecodable(where: str, encoding: str) -> str:
-    """The first line that cannot be decoded, where lines can be told before decoding."""
+    """The first line that cannot be decoded, where lines can be split before decoding."""
     with opened(where) as file:
         for row, line in enumerate(file, 1):
             try:

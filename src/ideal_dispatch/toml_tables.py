@@ -18,7 +18,7 @@ _PLAIN: Mapping[Any, str] = {str: "a text", bool: "true or false", int: "a whole
 
 
 def read_toml(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """The tables of a file, or one line that says why there are none."""
+    """The tables of a file, or one line that says why the file cannot be read."""
     check_source(path)
     try:
         with open(path, "rb") as file:
@@ -57,7 +57,7 @@ def built(cls: type[_T], table: Any, where: str, **given: Any) -> _T:
 
 
 def checked_value(value: Any, wanted: Any, key: str) -> Any:
-    """``value`` in the form that the annotation ``wanted`` asks for, or as it is by any other."""
+    """``value`` in the form that the annotation ``wanted`` asks for, or unchanged for any other."""
     if is_dataclass(wanted):
         return built(wanted, value, key)  # type: ignore[arg-type]
     origin, arguments = get_origin(wanted), get_args(wanted)

@@ -50,7 +50,7 @@ class City:
     ``time_zone`` is an IANA name and ``country`` the code of the holiday calendar.
     ``region`` is the agency's static territory, an index into ``depots`` per
     node; ``district`` is an index into ``districts`` per node. Both are None where
-    nobody knows them. ``model_folder`` holds the model of the city's travel times.
+    they are not known. ``model_folder`` holds the model of the city's travel times.
     """
 
     name: str
@@ -90,7 +90,7 @@ class City:
         name: str = "",
         territories: str | os.PathLike[str] | None = None,
     ) -> "City":
-        """A city of your own: its .network file, a CSV of depots and, where there is one, a model.
+        """Your city: its .network file, a CSV of depots and, where there is one, a model.
 
         The CSV has the columns name, lon and lat; a warning names depots off the network.
         ``territories`` are the agency's own, for the policy by region: see
@@ -185,7 +185,7 @@ class City:
         """A call as a dispatcher knows it: at a node, or at the road nearest to ``lon``, ``lat``.
 
         It comes in ``at`` a moment with its zone, now by default. ``units`` says how
-        many ambulances are free at a depot, by its name; two each, where not told.
+        many ambulances are free at a depot, by its name; two each by default.
         ``on_road`` has the longitude and latitude of free units that are not at a depot,
         ``kinds`` the kind of units by depot or unit, as the log of response times names it.
         ``sent`` names the depot whose ambulance is already on its way. Travel times
@@ -264,16 +264,16 @@ def depots_of(file: str | os.PathLike[str], network: RoadNetwork) -> tuple[Depot
     if elsewhere:
         warnings.warn(
             f"{os.fspath(file)}: {len(elsewhere)} of {len(depots) + len(elsewhere)} depots left "
-            f"out, for they are not on this network: {'; '.join(elsewhere)}",
+            f"out, because they are not on this network: {'; '.join(elsewhere)}",
             stacklevel=3,
         )
     return tuple(depots)
 
 
 def _plain_depot(depot: Depot) -> dict[str, Any]:
-    """A depot as JSON holds it; only a unit on the road says so, and only a known kind is told."""
-    told = asdict(depot).items()
-    return {key: value for key, value in told if value is not False and value != ""}
+    """A depot as JSON holds it; without default values."""
+    values = asdict(depot).items()
+    return {key: value for key, value in values if value is not False and value != ""}
 
 
 def _is_whole(number: object) -> bool:

@@ -46,7 +46,7 @@ def as_sources(sources: Source | Sequence[Source]) -> list[Source]:
 
 
 def describe(source: Source) -> str:
-    """The source as it is named in messages."""
+    """The name of the source in messages."""
     return str(source) if isinstance(source, Depot) else f"node {source}"
 
 
@@ -65,13 +65,13 @@ def listed(names: Iterable[str]) -> str:
 
 
 def alike(word: str, known: Iterable[str]) -> list[str]:
-    """Those that may be meant; capitals matter only where two differ in nothing else."""
+    """The names that ``word`` may mean; capitals matter only where two differ in nothing else."""
     folded = [one for one in known if one.casefold() == word.casefold()]
     return [word] if word in folded else folded
 
 
 def no_such_depot(word: str, depots: Iterable[str]) -> InputError:
-    """That no depot has this name, and which one may be meant."""
+    """The error for an unknown depot name; it proposes the nearest name."""
     names = list(depots)
     near = get_close_matches(word, names, 1)
     advice = f"did you mean {near[0]}?" if near else f"there are {listed(names)}"

@@ -44,7 +44,7 @@ def draw_network(
     title: str = "",
     layers: Iterable[RoadLayer] | None = None,
 ) -> "Figure":
-    """A map of the roads with depots; the ``layers`` of roads are their classes unless told."""
+    """A map of the roads with depots; ``layers`` are the roads by class by default."""
     from matplotlib.figure import Figure
 
     aspect = map_aspect(network)

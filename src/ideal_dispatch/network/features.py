@@ -141,7 +141,7 @@ def junctions(network: RoadNetwork, traffic: FloatArray) -> FloatArray:
 def node_density(network: RoadNetwork) -> FloatArray:
     """Nodes within 300 m of each edge's midpoint."""
     if np.isnan(network.lon).any():
-        raise InputError("this network has no coordinates; how dense it is cannot be told")
+        raise InputError("this network has no coordinates; its density needs lon and lat")
     plane = LocalPlane(float(network.lat.mean()))
     nodes = shapely.points(plane.to_metres(np.column_stack([network.lon, network.lat])))
     middles = shapely.points(plane.to_metres(midpoints(network)))

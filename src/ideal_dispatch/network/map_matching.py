@@ -18,7 +18,7 @@ ends and the direction of travel are kept. The search runs over the states of a 
 (:mod:`ideal_dispatch.network.turns`), so that no path makes a forbidden turn.
 
 A second, finer pass follows: the first shows the constant offset between the
-two maps and how well they agree, which tells parallel carriageways apart.
+two maps and how well they agree, which distinguishes parallel carriageways.
 """
 
 from dataclasses import dataclass

@@ -83,7 +83,7 @@ class Path:
 def roads(network: "RoadNetwork", path: Path) -> list[Road]:
     """The road of every edge of a path.
 
-    Edges of one name are one road. Every stretch without a name is a road of its own.
+    Edges of one name are one road. Every stretch without a name is a separate road.
     """
     found: list[Road] = []
     stretch, before = 0, ""

@@ -31,7 +31,7 @@ USUAL_SPEED_KMH: Mapping[str, float] = MappingProxyType(
 """Free flow on a road whose limit is not known; on all other classes it is 50 km/h."""
 
 FALLBACK_CLASS = "unclassified"
-"""Where a drivable road's class is none of the 14 and no rule below names it."""
+"""The class of a drivable road that is not one of the 14 and that no rule below names."""
 
 _CODES = MappingProxyType({name: code for code, name in enumerate(ROAD_CLASSES)})
 _ALIASES = MappingProxyType({"busway": "service", "road": "unclassified", "minor": "unclassified"})

@@ -341,7 +341,7 @@ class RoadNetwork:
     def detached(self) -> "RoadNetwork":
         """The same edges and nodes for searches that know no closed edges; turns are all allowed.
 
-        Closed edges are loops at a node of their own.
+        Closed edges are loops at one more node.
         """
         if not self.closed:
             return self.ignoring_turns
@@ -439,7 +439,7 @@ def _geometry_columns(geometry: Any, edges: int) -> tuple[FloatArray, npt.NDArra
 
 
 def _class_column(road_class: Any, edges: int) -> Any:
-    """Codes of class names; codes stay as they are, to be checked with the other columns."""
+    """Codes of class names; codes are kept, and checked with the other columns."""
     if road_class is None:
         return np.full(edges, ROAD_CLASSES.index(FALLBACK_CLASS), np.uint8)
     try:
@@ -450,7 +450,9 @@ def _class_column(road_class: Any, edges: int) -> Any:
         return given
     unknown = sorted(set(given.tolist()) - set(ROAD_CLASSES))
     if unknown:
-        raise InputError(f"road class {unknown[0]!r} is none of: {', '.join(ROAD_CLASSES)}")
+        raise InputError(
+            f"road class {unknown[0]!r} is not known; classes: {', '.join(ROAD_CLASSES)}"
+        )
     return np.array([ROAD_CLASSES.index(c) for c in given.tolist()], np.uint8)
 
 

@@ -29,7 +29,7 @@ class Adjacency(NamedTuple):
     """Edges grouped by one end: slots ``start[v]:start[v+1]`` belong to node v.
 
     ``edge`` is the edge index in each slot (ascending within a node), ``other``
-    the node at its far end. Kernels take it as it is.
+    the node at its far end. Kernels take it unchanged.
     """
 
     start: IntArray

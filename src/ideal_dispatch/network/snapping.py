@@ -173,7 +173,7 @@ class Snapper:
         return np.sort(self._edges.query(area, "intersects")).astype(np.int32)
 
     def why_off(self, lon: float, lat: float, far_m: float, limit_m: float) -> str:
-        """Why a point so far from the nearest node is off the network; tells no coordinates."""
+        """Why a point so far from the nearest node is off the network; without coordinates."""
         if abs(lon) <= 90:
             _, swapped_m = self.nodes(np.array([lat]), np.array([lon]))
             if swapped_m[0] <= max(limit_m, SNAP_LIMIT_M):

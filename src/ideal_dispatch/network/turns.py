@@ -1,6 +1,6 @@
-"""Turns that a network forbids, and the graph of a driver who makes none of them.
+"""Turns that a network forbids, and the graph of a driver who obeys them.
 
-A forbidden turn is a sequence of two or more edges that nobody may drive one after
+A forbidden turn is a sequence of two or more edges that may not be driven one after
 the other. What a driver may do next depends on the *state*: the node, and the longest
 beginning of a forbidden sequence that lies behind. Every node is a state, with nothing
 behind; a beginning is one more state of the node where it ends. An *arc* drives an edge
@@ -34,7 +34,7 @@ Turn = tuple[int, ...]
 
 
 def turn_column(turns: Any, tail: IntArray, head: IntArray) -> tuple[Turn, ...]:
-    """Forbidden turns as they are stored: in order, each once, none within another."""
+    """Forbidden turns in the form that is stored: in order, each once, none within another."""
     if isinstance(turns, str) or not isinstance(turns, Iterable):
         raise InputError("forbidden_turns: a list of sequences of edges is needed")
     given = set()

@@ -166,7 +166,7 @@ class Snapping(Checked):
 class WeatherSettings:
     """Where the weather comes from. ``files`` are beside the settings file unless absolute.
 
-    ``source`` is "none", "recorded", "open-meteo", or a provider of your own with its ``options``.
+    ``source`` is "none", "recorded", "open-meteo", or your provider with its ``options``.
     ``time``, ``columns``, ``units`` and ``quality`` say how a plain file is
     written; the layout of CoWIN files is known.
     """
@@ -230,7 +230,7 @@ class AgencySettings(FileSettings):
     def __post_init__(self) -> None:
         refuse_unknown(self.columns, FIELDS, "columns")
         taken = set(self.extra) & set(FIELDS)
-        require(not taken, f"extra: {min(taken, default='')} is a field of its own")
+        require(not taken, f"extra: {min(taken, default='')} is one of the fields")
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "AgencySettings":
@@ -248,7 +248,7 @@ class AgencySettings(FileSettings):
 
 
 def merged(usual: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
-    """The usual tables, with the entries of one's own in place of theirs."""
+    """The usual tables, with the user's entries in place of theirs."""
     both = {**usual, **own}
     for name, table in usual.items():
         if isinstance(table, Mapping) and isinstance(own.get(name), Mapping):

@@ -68,7 +68,7 @@ class DepotBook:
 
 
 def plain_name(name: str) -> str:
-    """A name as it is compared: lower case, without spaces, hyphens and dots."""
+    """The form in which names are compared: lower case, without spaces, hyphens and dots."""
     return "".join(name.casefold().replace("-", " ").replace(".", " ").replace("_", " ").split())
 
 
@@ -160,7 +160,7 @@ def snapped(
 ) -> tuple[IntArray, dict[int, str]]:
     """The nearest node of every place, −1 where none is within the limit, and why.
 
-    Reasons tell no coordinates; what is not on Earth has none.
+    Reasons hold no coordinates; places that are not on Earth have no reason.
     """
     node, why = np.full(lon.size, -1, np.int32), dict[int, str]()
     rows = _on_earth(lon, lat)

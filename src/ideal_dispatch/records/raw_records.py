@@ -3,7 +3,7 @@
 What is not mapped never gets past the reader: names, addresses and ages are
 not in memory after it, and in no output.
 
-NEMSIS v3.5 XML is read as a stream. Its elements are told by their local name,
+NEMSIS v3.5 XML is read as a stream. Its elements are recognised by their local name,
 whatever the namespace. A document type declaration is refused: it can hold
 entities that grow without bound or that read other files.
 """
@@ -158,7 +158,7 @@ def _empty(fields: Iterable[str]) -> dict[str, list[str]]:
 
 
 def _split(values: Mapping[str, str]) -> dict[str, str]:
-    """The same with longitude and latitude apart, unless they stand in columns of their own."""
+    """The same with longitude and latitude apart, unless they have their columns."""
     apart: dict[str, str] = {}
     for name, text in values.items():
         pair = zip(_PLACES[name], lon_lat(text), strict=True) if name in _PLACES else [(name, text)]

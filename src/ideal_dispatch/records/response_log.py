@@ -40,12 +40,12 @@ _LEAK = re.compile(
     r"(arriv|on.?scene).*(order|sequence|rank|position|number\b)|(order|sequence|rank).*(arriv|scene)"
     r"|unit.sequence|(first|second|third|1st|2nd|3rd).{0,12}(arriv|on.?scene|in\b|due)"
 )
-"""Names of columns that tell who arrived first: an outcome, which nobody knows at the call."""
+"""Names of columns that reveal who arrived first: an outcome, unknown at the call."""
 
 
 @dataclass(frozen=True, slots=True)
 class UnitNames:
-    r"""What a unit's name tells of it, where the log does not say it.
+    r"""What a unit's name says about it, where the log has no column for it.
 
     ``kinds`` and ``stations`` are regular expressions of whole names, the first that fits counts;
     ``stations`` may use the groups of theirs, such as \1. ``kind`` is that of all others. Units of
@@ -59,10 +59,10 @@ class UnitNames:
 
     def __post_init__(self) -> None:
         for name in ("kinds", "stations"):
-            for pattern, told in getattr(self, name).items():
+            for pattern, value in getattr(self, name).items():
                 try:
                     groups = re.compile(pattern).groups
-                    re.compile(f"(?:){'()' * groups}").sub(told, "")
+                    re.compile(f"(?:){'()' * groups}").sub(value, "")
                 except (re.error, IndexError) as error:
                     raise InputError(f"{name} {pattern!r}: not as in re ({error})") from None
 
@@ -71,8 +71,8 @@ class UnitNames:
         kind, station = (
             next(
                 (
-                    match.expand(told)
-                    for pattern, told in patterns.items()
+                    match.expand(value)
+                    for pattern, value in patterns.items()
                     if (match := re.fullmatch(pattern, unit))
                 ),
                 "",
@@ -163,7 +163,7 @@ class LogSettings(FileSettings):
         )  # fmt: skip
 
     def leaks(self) -> list[str]:
-        """The mapped columns whose names say that they tell the order of arrival.
+        """The mapped columns whose names reveal the order of arrival.
 
         Those of ``unit_columns`` are not among them: their order is forgotten.
         """
@@ -172,6 +172,6 @@ class LogSettings(FileSettings):
 
 
 def tells_order(column: str) -> bool:
-    """Whether a column's name says that it tells who arrived first."""
+    """Whether a column's name reveals who arrived first."""
     words = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", column).replace("_", " ").lower()
     return bool(_LEAK.search(words))

@@ -1,4 +1,4 @@
-"""From an agency's unit log to responses, with an account of every row that is none."""
+"""From an agency's unit log to responses, with a reason for every row that is left out."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -37,7 +37,7 @@ NO_UNIT = "names no unit"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ReadLog:
-    """Responses, and why every other row of the log is none.
+    """Responses, and why every other row of the log was left out.
 
     ``rows`` and ``calls`` count those of the file. ``left_out`` has the source row and the reasons
     of each unit, or of a row without any, that could not be used; ``notes`` what is to be known.
@@ -65,14 +65,14 @@ def read_responses(
 ) -> ReadLog:
     """The responses of a CSV, Excel or NEMSIS file, or of a pandas DataFrame.
 
-    A row that cannot be used never stops the others. A column that tells the order of arrival is
+    A row that cannot be used never stops the others. A column with the order of arrival is
     refused unless you ``insist``.
     """
     asked, epsg = settings.input, settings.grid.epsg
     with complaints_about(settings.path):
         for column in () if insist else settings.leaks():
             raise InputError(
-                f"column {column!r} tells the order of arrival, which is unknown at the call; "
+                f"column {column!r} holds the order of arrival, which is unknown at the call; "
                 "leave it out, or insist on it (--insist; in Python insist=True)"
             )
         grid = partial(to_degrees, epsg=epsg) if epsg else None
@@ -227,9 +227,9 @@ def _kinds_and_starts(
 ) -> Counter[str]:
     """Kinds, stations and starts of units; gives the stations that the book does not have."""
     units, strangers = table.texts["unit"], Counter[str]()
-    told = {unit: settings.units.of(unit) for unit in set(units)}
+    by_name = {unit: settings.units.of(unit) for unit in set(units)}
     pairs = zip(table.texts["kind"], table.texts["station"], units, strict=True)
-    own = [(kind or told[unit][0], station or told[unit][1]) for kind, station, unit in pairs]
+    own = [(kind or by_name[unit][0], station or by_name[unit][1]) for kind, station, unit in pairs]
     columns["kind"] = np.char.lower(np.array([kind for kind, _ in own], str))
     station = np.array([station for _, station in own], object)
     lon, lat = table.numbers["start_lon"], table.numbers["start_lat"]
@@ -290,7 +290,7 @@ def _remarks(columns: Mapping[str, Any], faster_than_kmh: float) -> Any:
 def _notes(
     kept: Mapping[str, Any], book: DepotBook | None, strangers: Counter[str]
 ) -> Iterator[str]:
-    """What is to be known of the responses."""
+    """Notes on the responses."""
     counts = np.bincount(kept["remark"], minlength=len(REMARKS)).tolist()
     for remark, count in zip(REMARKS[1:], counts[1:], strict=True):
         if count:

@@ -47,7 +47,7 @@ NEGATIVE_TURNOUT = "turnout is negative"
 NEGATIVE_DRIVE = "on scene before it left or was sent"
 TOO_SHORT = "drive is impossibly short from its station: it may have started on the road"
 REMARKS = ("", NEGATIVE_TURNOUT, NEGATIVE_DRIVE, TOO_SHORT)
-"""What a row says of itself where its times cannot be those of a drive from its start."""
+"""Why the times of a row cannot be those of a drive from its start."""
 
 SNAP_M = 100.0
 """How far the ends of a response may lie from a road."""
@@ -177,7 +177,7 @@ class Responses:
 
         ``format`` names a ready-made mapping (london, lancaster, nemsis, datasf); ``mapping`` is
         your own, a TOML file or a table as TOML gives it, and goes before the ready-made one.
-        ``stations`` is a table with name, lon and lat. A column that tells the order of arrival
+        ``stations`` is a table with name, lon and lat. A column with the order of arrival
         is refused unless you ``insist``. Rows that cannot be used are left out and counted in
         ``provenance["left_out"]``.
         """

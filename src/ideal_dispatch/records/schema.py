@@ -2,7 +2,7 @@
 
 Without a zone a time is the city's own. An hour that the clock passes twice
 counts as the first, unless that would lie before the call; an hour that it
-skips is refused. A date whose day and month could be told either way is
+skips is refused. A date whose day and month could be in either order is
 refused unless the settings name their order.
 """
 
@@ -96,7 +96,7 @@ class Table:
         return (self.times[end] - self.times[start]) / np.timedelta64(1, "s")  # NaT becomes NaN
 
     def check_degrees(self, *names: str) -> None:
-        """Longitudes and latitudes that are none have a reason."""
+        """Add a reason to rows whose longitudes or latitudes are out of range."""
         for name in names:
             limit, ask = (
                 (90, "; are latitude and longitude swapped?") if "lat" in name else (180, "")
@@ -105,7 +105,7 @@ class Table:
             self.reasons.add(np.abs(self.numbers[name]) > limit, reason, name)
 
     def check_year(self, name: str, at: Times) -> None:
-        """Times of another age have a reason."""
+        """Add a reason to rows whose times are out of range."""
         self.reasons.add((at < EARLIEST) | (at > LATEST), f"{name} is not between 1970 and 2100")
 
     def repeated(self, call: str, needed: str, usable: BoolArray) -> BoolArray:
@@ -209,7 +209,7 @@ class TimeReader:
             raise InputError("is outside the calendar") from None
 
     def _dated(self, text: str) -> datetime:
-        """A time with its date as it is written, with or without a zone."""
+        """A time with its date, with or without a zone."""
         problem = f"is not a known form of a time (it looks like {shape(text)!r})"
         forms, slashed = tuple(self.formats), _SLASHED.fullmatch(text)
         if slashed and not _parsed(text, forms):

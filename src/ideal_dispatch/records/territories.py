@@ -79,8 +79,8 @@ def region_of(
         (twice.sum(), "in several territories; the first counts"),
     ):
         if count:
-            told = f"{where}: {count:,} of {network.num_nodes:,} nodes are {said}"
-            warnings.warn(told, stacklevel=2)
+            words = f"{where}: {count:,} of {network.num_nodes:,} nodes are {said}"
+            warnings.warn(words, stacklevel=2)
     return region
 
 

@@ -11,7 +11,7 @@ by depot and in the order of trust: given, "paired", "stamps", "regression".
 The floor slope is estimated by ordinary least squares. Unlike the paper, where
 enough rows also have driving stamps, driving is subtracted too: otherwise it
 is noise, and where towers stand far from depots it is in the slope. And where
-preparation is not known beforehand, every depot has an intercept of its own.
+preparation is not known beforehand, every depot has its intercept.
 """
 
 from collections.abc import Mapping
@@ -33,7 +33,7 @@ from ideal_dispatch.records.schema import Reasons, Table, Times
 from ideal_dispatch.records.trips import STAMPS, SUBTRACTION, TARGETS
 
 PAPER_SECONDS_PER_FLOOR = 1.90
-"""[IDEAL] estimate for Hong Kong, used where too few rows allow one of their own."""
+"""[IDEAL] estimate for Hong Kong, used where there are too few rows for an estimate."""
 
 _PAIRS_WANTED = 100  # below, the paper's regression has more to go on
 
@@ -93,7 +93,7 @@ def floor_slope(
 ) -> FloorSlope:
     """Ordinary least squares of seconds on storeys, in closed form.
 
-    With ``group`` every group has an intercept of its own: by Frisch and Waugh
+    With ``group`` every group has its intercept: by Frisch and Waugh
     the same slope as on values centred within groups, which is how it is done.
     """
     index = np.zeros(storeys.size, np.int64) if group is None else np.unique(group, False, True)[1]
@@ -210,7 +210,7 @@ def travel_times(
     floors = {text: read_floor(text, settings.floors) for text in set(table.texts["floor"])}
     floor = np.array([floors[text] for text in table.texts["floor"]], float)
 
-    # what the stamps say; driving that is sane can be used as it is
+    # what the stamps say; plausible driving times are used unchanged
     drive_s = table.seconds("en_route_at", "on_scene_at")
     turnout_s = table.seconds("call_at", "en_route_at")
     given_s = table.numbers["call_to_cpr"]

@@ -129,7 +129,7 @@ def test_from_the_sample_log_to_responses(log_place: Path) -> None:
         (("log/unit_log.csv", "--format", "paris"), "format 'paris' is not known; one of london"),
         (("log/unit_log.csv", "--format", "datasf"), "no column 'Call Number' for incident"),
         (("log/unit_log.csv", "--format", "nemsis"), "[agency] is missing"),
-        (("log/unit_log.csv", "--config", "leak.toml"), "column 'Arrival Order' tells the order"),
+        (("log/unit_log.csv", "--config", "leak.toml"), "column 'Arrival Order'"),
     ],
 )
 def test_logs_that_cannot_be_read(

@@ -61,7 +61,7 @@ def test_the_papers_preset_and_what_overrides_it() -> None:
         ({"agency": AGENCY, "preparation": []}, "[preparation] must be a table"),
         ({"agency": AGENCY, "weather": {"source": "recorded"}}, "needs files ="),
         ({"agency": AGENCY, "weather": {"columns": {"rain": "x"}}}, "columns.rain is not known"),
-        ({"agency": AGENCY, "extra": {"floor": "x"}}, "extra: floor is a field of its own"),
+        ({"agency": AGENCY, "extra": {"floor": "x"}}, "extra: floor"),
     ],
 )  # fmt: skip
 def test_mistakes_are_named(table: dict[str, Any], message: str) -> None:

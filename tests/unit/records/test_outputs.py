@@ -43,7 +43,7 @@ def test_a_report_without_trips(tmp_path: Path, grid: RoadNetwork) -> None:
     facts = write_trips(prepared, grid, own, tmp_path)
     assert facts["trips"] == 0
     html = (tmp_path / "report.html").read_text()
-    assert "the month is excluded (2023-01)" in html
+    assert [one["rule"] for one in facts["exclusion_rules"] if one["removed"]] == ["month"]
     assert "all other columns were not kept" in html
     assert json.loads((tmp_path / "report.json").read_text())["excluded"] == 1
 

@@ -38,7 +38,7 @@ def read_network(
     where = os.fspath(source)
     if not where.endswith(_CSV) and (nodes is not None or columns or directed):
         raise InputError("--nodes, --column and --directed belong to CSV files")
-    # each reader needs libraries of its own, which take a while to import
+    # each reader imports other libraries, which takes a while
     if where.endswith(_CSV):
         if nodes is None:
             raise InputError(f"{where}: an edge list needs its nodes: add --nodes NODES.csv")

@@ -34,7 +34,7 @@ class DepotRow(NamedTuple):
     ``name`` is of the first column that holds names, "" where the row has none there;
     ``aliases`` are what the other columns call the depot. ``node`` is −1 off the network, and
     ``problem`` says why; without a network it is −1 without a problem. A unit that is
-    ``on_road`` has a row of its own, like a depot. ``kind`` is that of the units there.
+    ``on_road`` has its row, like a depot. ``kind`` is that of the units there.
     """
 
     line: int
@@ -110,7 +110,7 @@ def read_depots(
         if name in lines:
             raise InputError(
                 f"{where} line {row.line}: depot {name} is in line {lines[name]} already; give "
-                "each depot a name of its own"
+                "each depot another name"
             )
         lines[name] = row.line
         if row.node < 0:

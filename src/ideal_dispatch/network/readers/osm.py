@@ -175,7 +175,7 @@ def _segments(ways: list[_Way], places: dict[int, Point]) -> Iterator[Segment]:
         start = 0
         for i in range(1, len(run)):
             if uses[run[i]] > 1:
-                # a loop keeps a node of its own, or it could not be driven
+                # a loop keeps one more node, or it could not be driven
                 loop = run[start] == run[i] and i - start > 1
                 for end in ((start + i + 1) // 2, i) if loop else (i,):
                     yield _segment(run[start : end + 1], way, places)

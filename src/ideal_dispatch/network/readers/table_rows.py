@@ -29,7 +29,7 @@ def read(
     """What to call the source, a file or a DataFrame, and its rows.
 
     ``names`` says under which column names each field is looked for, first match with a
-    value first. ``advice`` tells what to do where a ``needed`` field has no column.
+    value first. ``advice`` says what to do where a ``needed`` field has no column.
     """
     where, _, found_rows = spreadsheets.open_table(source)
     rows = _whole(where, found_rows)
@@ -67,7 +67,7 @@ def degrees_mark(rows: Rows) -> str:
 
 
 def number(where: str, line: int, field: str, row: Mapping[str, str], mark: str) -> float:
-    """The number of a field, or one line on why it is none."""
+    """The number of a field, or one line on why it is not one."""
     text = row.get(field, "")
     try:
         value = spreadsheets.number(text, mark)
