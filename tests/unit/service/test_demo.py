@@ -1,21 +1,19 @@
 """The demonstration: nothing to configure, decisions within a minute, no torch."""
 
 import os
-import re
-import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
+from typing import Any
 
-import httpx
 import pytest
 
-from benchmarks.ports import free_port
 from ideal_dispatch import Model
 from ideal_dispatch.cities import HARBOUR_MODEL, TRAINING_DAYS, harbour_city
 from ideal_dispatch.forecast.response_time import ResponseModel
 from ideal_dispatch.gap.warm_up import warm_up
+from tests.docs.served import serving
+from tests.waiting import wait_for
 
 PATIENCE_S = 600.0
 
@@ -55,36 +53,16 @@ def test_nothing_heavy_is_imported_to_advise(tmp_path: Path) -> None:
 
 def test_decisions_flow_within_a_minute(tmp_path: Path) -> None:
     warm_up()  # an installation compiles its kernels once
-    port = free_port()
-    command = [str(Path(sys.executable).with_name("ideal")), "serve", "--port", str(port)]
-    environment = {**os.environ, "XDG_STATE_HOME": str(tmp_path)}
-    with (tmp_path / "log").open("wb") as log:
-        process = subprocess.Popen(command, stderr=log, stdout=log, env=environment)
-        try:
-            url, headers = f"http://127.0.0.1:{port}", {}
-            deadline = time.monotonic() + PATIENCE_S
-            found: list[dict[str, object]] = []
-            while not found:
-                assert time.monotonic() < deadline, (tmp_path / "log").read_text()
-                time.sleep(0.2)
-                told = re.search(r"^token: +(\S+)$", (tmp_path / "log").read_text(), re.M)
-                if told is None:
-                    continue
-                headers = {"Authorization": f"Bearer {told[1]}"}
-                try:
-                    answer = httpx.get(f"{url}/v1/recommendations", headers=headers)
-                except httpx.TransportError:
-                    continue
-                # no unit may be free for an invented call: then another one comes
-                found = [one for one in answer.json() if one["decision"] != "no_advice"]
-            assert found[0]["simulated"]
-            city = httpx.get(f"{url}/v1/city", headers=headers).json()
-            assert (city["name"], city["simulated"]) == ("Port Almery", True)
-        finally:
-            process.send_signal(signal.SIGTERM)
-            assert process.wait(PATIENCE_S) in (0, -signal.SIGTERM)
+    with serving(tmp_path) as served, served.client() as client:
+
+        def advised() -> list[Any]:  # no unit may be free for an invented call: then another comes
+            made = client.get("/v1/recommendations").json()
+            return [one for one in made if one["decision"] != "no_advice"]
+
+        assert wait_for(advised)[0]["simulated"]
+        city = client.get("/v1/city").json()
+        assert (city["name"], city["simulated"]) == ("Port Almery", True)
     assert (tmp_path / "ideal-dispatch" / "port_almery.db").exists()
-    assert (tmp_path / "log").read_text().count("token:") == 1
 
 
 def test_only_training_days_are_replayed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

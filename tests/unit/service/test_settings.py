@@ -14,39 +14,16 @@ from ideal_dispatch.fleet.priced import FleetTable
 from ideal_dispatch.service import settings as module
 from ideal_dispatch.service.settings import Server, ServiceSettings, digest, state_folder
 from tests.conftest import ROOT
+from tests.service_town import ROLES, Town, token
 
-BASE: Mapping[str, Mapping[str, Any]] = {
-    "city": {"network": "town.network", "depots": "depots.csv", "time_zone": "Asia/Hong_Kong",
-             "country": "HK"},
-    "model": {"folder": "model"},
-    "audit": {"url": "sqlite:///record.db"},
-}  # fmt: skip
-
-
-def text(value: Any) -> str:
-    if isinstance(value, dict):
-        return "{" + ", ".join(f'"{k}" = {text(v)}' for k, v in value.items()) + "}"
-    if isinstance(value, str | bool):
-        return str(value).lower() if isinstance(value, bool) else f'"{value}"'
-    return str(value).replace("'", '"')
+NO_NETWORK: Any = None
+HASHED = digest(token("cad"))
 
 
 def written(folder: Path, **changes: Mapping[str, Any]) -> Path:
     """A file of settings with other values in some tables."""
-    lines = []
-    for table in {**BASE, **changes}:
-        values = {**BASE.get(table, {}), **changes.get(table, {})}
-        lines += [f"[{table}]", *(f"{key} = {text(value)}" for key, value in values.items())]
-    for role in ("cad", "admin"):
-        lines += [
-            "[[tokens]]",
-            f'name = "{role}"',
-            f'role = "{role}"',
-            f'sha256 = "{digest(role)}"',
-        ]
-    path = folder / "service.toml"
-    path.write_text("\n".join(lines))
-    return path
+    base: dict[str, Mapping[str, Any]] = {"audit": {"url": "sqlite:///record.db"}}
+    return Town(folder, NO_NETWORK).config("service.toml", **(base | changes))
 
 
 def loaded(folder: Path, **changes: Mapping[str, Any]) -> ServiceSettings:
@@ -60,8 +37,8 @@ def fleet(**changes: Any) -> dict[str, Any]:
 
 def test_files_lie_beside_the_settings(tmp_path: Path) -> None:
     settings = loaded(tmp_path)
-    assert settings.server == Server()
-    assert [token.role for token in settings.tokens] == ["cad", "admin"]
+    assert settings.server == Server(deadline_s=30.0)
+    assert tuple(one.role for one in settings.tokens) == ROLES
     assert settings.file("x") == tmp_path / "x"
     assert settings.database_url == f"sqlite:///{tmp_path}/record.db"
 
@@ -140,10 +117,10 @@ def test_files_that_are_no_settings(tmp_path: Path) -> None:
     ("old", "new"),
     [
         ('role = "cad"', 'role = "boss"'),
-        (f'sha256 = "{digest("cad")}"', 'sha256 = "plain"'),
+        (f'sha256 = "{HASHED}"', 'sha256 = "plain"'),
         ('name = "cad"', 'name = " "'),
         ('name = "cad"', 'name = "admin"'),
-        (digest("cad"), digest("admin")),
+        (HASHED, digest(token("admin"))),
         ("[[tokens]]", "[[somebody]]"),
     ],
 )

@@ -17,12 +17,11 @@ from ideal_dispatch.service.requests import Location, Primary, RecommendationReq
 from ideal_dispatch.service.settings import ServiceSettings, Token
 from ideal_dispatch.service.units import Unit
 from ideal_dispatch.toml_tables import built
-from tests.unit.dispatch.worlds import depots, random_model, world
+from tests.service_town import DEPOTS, Town
 
 NOW = 1_772_330_400 * SECOND
 """A Sunday morning of 2026."""
 
-DEPOTS = ("D0", "D1", "D2")
 SCENE = 65
 
 
@@ -81,14 +80,8 @@ class SmallCity:
 
 
 @pytest.fixture(scope="session")
-def city(grid: RoadNetwork, tmp_path_factory: pytest.TempPathFactory) -> SmallCity:
-    folder = tmp_path_factory.mktemp("city")
-    grid.save(folder / "town.network")
-    rows = [f"{one.name},{grid.lon[one.node]},{grid.lat[one.node]}" for one in depots(3)]
-    (folder / "depots.csv").write_text("\n".join(["name,lon,lat", *rows]) + "\n")
-    random_model(grid).save(folder / "model")
-    world(grid).recording.save(folder / "town.traffic")
-    return SmallCity(folder, grid)
+def city(town: Town) -> SmallCity:
+    return SmallCity(town.folder, town.network)
 
 
 @pytest.fixture(scope="session")
