@@ -264,6 +264,25 @@ def test_a_dispatch_that_cannot_be_followed_does_not_hold_up_others(
     wait_for(lambda: client.read(where)["primary"]["status"] == "en_route")
 
 
+def test_a_look_at_a_dispatch_that_finds_nothing_new_is_not_logged(
+    client: Local, town: Town
+) -> None:
+    made = ask(client, town)
+    assert client.reply(made).json()["state"] == "running"
+
+    def looked() -> int:
+        for _ in range(4):
+            step(client, 1.5)  # which makes it due
+        with client.service.database.snapshot(Job(time.monotonic() + 60)) as connection:
+            return [row.call_id for row in log_rows(connection)].count(made["call_id"])
+
+    before = looked()
+    assert looked() == before
+    news = {"status": "en_route", "call_id": made["call_id"]}
+    client.report({"id": "A1", **news})
+    assert looked() > before
+
+
 def question(client: Local, town: Town, call_id: str) -> Question:
     """A question that is recorded by hand."""
     place = town.place(65)

@@ -17,8 +17,9 @@ from ideal_dispatch.service.deciding.engine import Advice, Adviser, Picture
 from ideal_dispatch.service.deciding.live_traffic import TrafficQuery
 from ideal_dispatch.service.deciding.weather import KnownWeather
 from tests.polylines import encode_polyline
+from tests.service_town import DEPOTS
 from tests.unit.dispatch.worlds import bounded_model, count_searches
-from tests.unit.service.deciding.conftest import DEPOTS, NOW, SCENE, Advise, SmallCity, codes
+from tests.unit.service.deciding.conftest import NOW, SCENE, Advise, SmallCity, codes
 
 NOTHING = KnownWeather()
 

@@ -20,7 +20,8 @@ from ideal_dispatch.service.deciding.assets import Closed, load_assets
 from ideal_dispatch.service.deciding.engine import Engine
 from ideal_dispatch.service.deciding.weather import KnownWeather, WeatherPoll, oldest_s
 from ideal_dispatch.service.errors import ClosesTooMuchError
-from tests.unit.service.deciding.conftest import DEPOTS, NOW, SmallCity
+from tests.service_town import DEPOTS
+from tests.unit.service.deciding.conftest import NOW, SmallCity
 
 
 @pytest.fixture(scope="module")
