@@ -87,7 +87,7 @@ if TYPE_CHECKING:
     from ideal_dispatch.evaluation.outcomes import Outcomes
     from ideal_dispatch.evaluation.replay_report import replay_report
     from ideal_dispatch.fleet.city import FleetCity
-    from ideal_dispatch.fleet.inputs.embedded import harbour_fleet
+    from ideal_dispatch.fleet.inputs.city_files import harbour_fleet
     from ideal_dispatch.fleet.run import simulate_fleet
     from ideal_dispatch.fleet.simulation import SecondRule
     from ideal_dispatch.forecast import Model
@@ -124,7 +124,7 @@ _NAMES = {
     "evaluation.replay_report": "replay_report",
     "evaluation.judged": "Judged",
     "fleet.city": "FleetCity",
-    "fleet.inputs.embedded": "harbour_fleet",
+    "fleet.inputs.city_files": "harbour_fleet",
     "fleet.run": "simulate_fleet",
     "fleet.simulation": "SecondRule",
     "forecast": "Model",

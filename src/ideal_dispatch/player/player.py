@@ -15,7 +15,7 @@ from zoneinfo import ZoneInfo
 import httpx
 
 from ideal_dispatch.errors import InputError
-from ideal_dispatch.fleet.inputs.embedded import fleet_for
+from ideal_dispatch.fleet.inputs.city_files import fleet_for
 from ideal_dispatch.outside_service import one_line, public
 from ideal_dispatch.player.city import COMING, FREE, LOOK_S, Job, PlayedCall, PlayedCity
 from ideal_dispatch.player.roads import Roads

@@ -5,7 +5,7 @@ import pytest
 
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.fleet.city import CallList, Duration, Work
-from ideal_dispatch.fleet.inputs.embedded import harbour_fleet
+from ideal_dispatch.fleet.inputs.city_files import harbour_fleet
 from ideal_dispatch.fleet.load import at_utilisation, busy_share
 from tests.unit.fleet.small import small_city
 

@@ -10,7 +10,7 @@ from ideal_dispatch import RoadNetwork
 from ideal_dispatch.cities import harbour_city
 from ideal_dispatch.fleet.calls import DAY_S
 from ideal_dispatch.fleet.city import FleetCity
-from ideal_dispatch.fleet.inputs.embedded import fleet_for
+from ideal_dispatch.fleet.inputs.city_files import fleet_for
 from ideal_dispatch.network.geodesy import great_circle_m
 from ideal_dispatch.player.city import COMING, FREE, Ambulance, Job, PlayedCall, PlayedCity
 from ideal_dispatch.player.roads import Ride, Roads, Spot

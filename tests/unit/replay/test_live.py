@@ -243,7 +243,7 @@ def test_nonsense_mid_drive_costs_the_call_and_no_other(grid: RoadNetwork, place
             experiment(place, valhalla(server.url)), place / "run", 9000, clock=FastClock()
         )
     assert (found.driven, len(found.dropped)) == (5, 1)
-    assert "the answer cannot be used" in found.dropped[0]["reason"]
+    assert "cannot read the answer" in found.dropped[0]["reason"]
 
 
 def test_the_budget_is_never_exceeded_and_the_rest_is_driven_later(

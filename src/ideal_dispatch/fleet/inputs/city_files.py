@@ -1,7 +1,8 @@
 """A fleet's city from a table of an experiment file: JEMSS, the embedded city, or own files."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -11,26 +12,230 @@ from ideal_dispatch.arrays import BoolArray, FloatArray, IntArray
 from ideal_dispatch.cities import HARBOUR_STEM
 from ideal_dispatch.context import Calendar
 from ideal_dispatch.dispatch.survival import survival_curve
+from ideal_dispatch.errors import InputError
 from ideal_dispatch.fleet.city import HOURS, CallList, FleetCity, Priority, Work
 from ideal_dispatch.fleet.inputs.jemss import read_jemss
-from ideal_dispatch.fleet.inputs.past_calls import PastCalls
-from ideal_dispatch.fleet.inputs.place_table import PlaceTable
 from ideal_dispatch.fleet.inputs.places import (
     BY_JUNCTIONS,
     FAR_M,
     Places,
     cells_by_junctions,
     nearest_of,
+    snapped,
 )
+from ideal_dispatch.fleet.load import with_units
 from ideal_dispatch.fleet.travel import cells_of, connected_nodes
 from ideal_dispatch.forecast import Model
 from ideal_dispatch.forecast.model_directory import RESPONSE_TIMES
 from ideal_dispatch.forecast.response_time import ResponseModel
 from ideal_dispatch.network import RoadNetwork
-from ideal_dispatch.ranges import Checked, Count, Positive, Share, ZeroOrMore
-from ideal_dispatch.toml_tables import built, read_toml, require
+from ideal_dispatch.network.geodesy import check_degrees
+from ideal_dispatch.network.readers import table_rows
+from ideal_dispatch.ranges import Checked, Count, Positive, Range, Share, ZeroOrMore
+from ideal_dispatch.records.responses import Responses
+from ideal_dispatch.records.schema import Times
+from ideal_dispatch.toml_tables import built, complaints_about, read_toml, require
 
 HARBOUR_FLEET = HARBOUR_STEM.with_name("harbour_fleet.toml")
+
+
+_USUAL_PLACE = {"units": "1", "from": "0", "until": str(HOURS), "weight": "1"}
+_PLACE_RANGES = {
+    "units": Range(0, 1000), "from": Range(0, HOURS), "until": Range(0, HOURS), "weight": Range()
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PlaceTable:
+    """Rows with a place; ``rows`` are what complaints call them."""
+
+    rows: tuple[str, ...]
+    names: tuple[str, ...]
+    lon: FloatArray
+    lat: FloatArray
+    numbers: Mapping[str, FloatArray]
+
+    @classmethod
+    def read(cls, path: Path, *needed: str) -> "PlaceTable":
+        """A CSV with lon, lat and what else is ``needed``.
+
+        It may have name, units, from, until and weight; where a row has none it is one unit,
+        all day, of weight 1.
+        """
+        names = {
+            **table_rows.DEGREES,
+            "name": ("name",),
+            **{name: (name,) for name in _USUAL_PLACE},
+        }
+        columns = ("lon", "lat", *needed)
+        where, rows = table_rows.read(path, names, columns, f"{', '.join(columns)} are needed")
+        if not rows:
+            raise InputError(f"{where}: no place in it")
+        mark = table_rows.degrees_mark(rows)
+        found: list[list[float]] = []
+        for line, row in rows:
+            full = _USUAL_PLACE | row
+            values = [
+                table_rows.number(where, line, name, full, mark)
+                for name in ("lon", "lat", *_USUAL_PLACE)
+            ]
+            with complaints_about(f"{where} line {line}"):
+                check_degrees(*values[:2])
+                for (name, allowed), value in zip(_PLACE_RANGES.items(), values[2:], strict=True):
+                    allowed.check(value, name)
+            found.append(values)
+        lon, lat, *others = np.array(found).T
+        return cls(
+            tuple(f"{where} line {line}" for line, _ in rows),
+            tuple(row.get("name", f"line {line}") for line, row in rows),
+            lon, lat, dict(zip(_USUAL_PLACE, others, strict=True)),
+        )  # fmt: skip
+
+    def snapped(self, network: RoadNetwork, nodes: IntArray) -> IntArray:
+        """The nearest of some nodes to every row."""
+        return snapped(network, nodes, self.lon, self.lat, self.rows)
+
+    def stations(self) -> tuple[IntArray, IntArray, FloatArray]:
+        """The rows of the stations that have units, the station of every unit, and its shift.
+
+        Rows of the same name are one station, at the place of the first.
+        """
+        count = self.numbers["units"]
+        broken = np.flatnonzero(count != np.rint(count))
+        if broken.size:
+            raise InputError(f"{self.rows[broken[0]]}: units {count[broken[0]]:g}; a whole number")
+        row = np.repeat(np.arange(len(count)), count.astype(np.int64))
+        if not row.size:
+            raise InputError(f"{self.rows[0]}: no depot has a unit")
+        first = np.array([self.names.index(self.names[i]) for i in row])
+        stations, units = np.unique(first, return_inverse=True)
+        shifts = np.column_stack([self.numbers["from"], self.numbers["until"]])[row]
+        return stations.astype(np.int32), units.astype(np.int32), shifts
+
+
+_CALL_COLUMNS = {
+    "time": ("time", "received", "call_time"), **table_rows.DEGREES, "priority": ("priority",)
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PastCalls:
+    """Calls in the order of their times on the city's clock.
+
+    ``priority`` has the number of each among the named priorities; None where no call has one.
+    """
+
+    where: str
+    at: Times
+    lon: FloatArray
+    lat: FloatArray
+    priority: IntArray | None
+
+    @classmethod
+    def read(cls, path: Path, priorities: Sequence[str]) -> "PastCalls":
+        """From a .responses file, or from a CSV with the columns time, lon, lat and priority.
+
+        Times of a CSV are on the city's clock. The priority of a response is the kind of its
+        call.
+        """
+        if path.suffix == ".responses":
+            return cls._of_responses(Responses.load(path), str(path), priorities)
+        where, rows = table_rows.read(
+            path, _CALL_COLUMNS, ("time", "lon", "lat"), "time, lon and lat are needed"
+        )
+        mark = table_rows.degrees_mark(rows)
+        places = [
+            [table_rows.number(where, line, field, row, mark) for field in ("lon", "lat")]
+            for line, row in rows
+        ]
+        at = np.array([_time(where, line, row.get("time", "")) for line, row in rows], "M8[s]")
+        lon, lat = np.array(places, np.float64).reshape(-1, 2).T
+        given = [row.get("priority", "") for _, row in rows]
+        lines = [f"{where} line {line}" for line, _ in rows]
+        return cls._sorted(where, at, lon, lat, _levels(given, lines, priorities))
+
+    @classmethod
+    def _of_responses(
+        cls, responses: Responses, where: str, priorities: Sequence[str]
+    ) -> "PastCalls":
+        """One call for all units of it; those without a place are left out."""
+        placed = np.flatnonzero(np.isfinite(responses.lon) & np.isfinite(responses.lat))
+        _, first = np.unique(responses.calls[placed], return_index=True)
+        rows = placed[first]
+        kinds = responses.call_kind[rows].tolist()
+        known = bool(set(kinds) & set(priorities))  # else the log has kinds of another sort
+        lines = [f"{where}, call {name}" for name in responses.incident[rows]]
+        return cls._sorted(
+            where, responses.local[rows], responses.lon[rows], responses.lat[rows],
+            _levels(kinds, lines, priorities) if known else None,
+        )  # fmt: skip
+
+    @classmethod
+    def _sorted(
+        cls, where: str, at: Times, lon: FloatArray, lat: FloatArray, priority: IntArray | None
+    ) -> "PastCalls":
+        if not at.size:
+            raise InputError(f"{where}: no call with a time and a place in it")
+        order = np.argsort(at, kind="stable")
+        levels = None if priority is None else priority[order]
+        return cls(where, at[order], lon[order], lat[order], levels)
+
+    def __getitem__(self, rows: BoolArray) -> "PastCalls":
+        """Some of them."""
+        return PastCalls._sorted(
+            self.where, self.at[rows], self.lon[rows], self.lat[rows],
+            None if self.priority is None else self.priority[rows],
+        )  # fmt: skip
+
+    @property
+    def midnight(self) -> str:
+        """The date of the first call."""
+        return str(self.at[0].astype("M8[D]"))
+
+    @property
+    def at_s(self) -> FloatArray:
+        """Seconds from the midnight before the first call."""
+        since = self.at - np.datetime64(self.midnight)
+        return np.asarray(since / np.timedelta64(1, "s"), np.float64)
+
+    @property
+    def per_day(self) -> float:
+        """Their mean number a day, first and last day included."""
+        return float(len(self.at) / (self.at_s[-1] // 86_400.0 + 1.0))
+
+    @property
+    def by_hour(self) -> FloatArray:
+        """How they fall on the hours of a day: 1 is the mean."""
+        hours = (self.at_s // 3600.0).astype(np.int64) % HOURS
+        return np.asarray(np.bincount(hours, minlength=HOURS) * HOURS / len(self.at), np.float64)
+
+
+def _time(where: str, line: int, text: str) -> datetime:
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise InputError(
+            f"{where} line {line}: time is {text!r}; one such as 2024-05-01 13:45:00 is needed"
+        ) from None
+    if moment.tzinfo is not None:
+        raise InputError(
+            f"{where} line {line}: time {text} names a zone; write the city's own time without one"
+        )
+    return moment
+
+
+def _levels(
+    given: Sequence[str], lines: Sequence[str], priorities: Sequence[str]
+) -> IntArray | None:
+    if not any(given):
+        return None
+    for name, line in zip(given, lines, strict=True):
+        if name not in priorities:
+            raise InputError(f"{line}: priority {name!r} is none of {', '.join(priorities)}")
+    return np.array([priorities.index(name) for name in given], np.int32)
+
+
+# --- cities ---------------------------------------------------------------------------
 
 
 def city_from(table: Mapping[str, Any], where: str, beside: Path) -> FleetCity:
@@ -252,3 +457,55 @@ class _Demand(NamedTuple):
     priorities: tuple[Priority, ...]
     listed: CallList | None
     notes: tuple[str, ...]
+
+
+# --- the embedded city, and one like it for a city of which only depots are known ------------
+
+
+_EACH, _CELLS = 4, 250
+_NEAR_S = 900.0
+_SLOW = 1.4  # without lights, beside with them
+
+
+def harbour_fleet() -> FleetCity:
+    """Port Almery with eleven units at two depots and four standby posts; fictional."""
+    return city_from({}, "city", Path())
+
+
+def fleet_for(
+    name: str,
+    network: RoadNetwork,
+    depots: Mapping[str, tuple[float, float]],
+    units: int | None = None,
+    calls_per_day: float | None = None,
+) -> FleetCity:
+    """The fleet of a city of which the name and the depots (lon, lat) are known.
+
+    The embedded city has its own. Any other has four units at every depot, which are its
+    hospitals, too, and calls from within 15 minutes, as many for each unit as there. ``units``
+    are those of the whole fleet.
+    """
+    fleet = harbour_fleet()
+    if name != fleet.name or not set(depots) <= set(fleet.station_names):
+        fleet = _fleet_around(fleet, name, network, depots)
+    if units is not None:
+        fleet = with_units(fleet, units)
+    return fleet if calls_per_day is None else fleet.changed(calls_per_day=calls_per_day)
+
+
+def _fleet_around(
+    usual: FleetCity, name: str, network: RoadNetwork, depots: Mapping[str, tuple[float, float]]
+) -> FleetCity:
+    usable, times_s = connected_nodes(network), network.free_flow_times_s
+    lon, lat = np.array([*depots.values()]).T
+    nodes = snapped(network, usable, lon, lat, list(depots))
+    cells, weights = cells_by_junctions(network, usable, _CELLS)
+    places = Places.on_roads(network, (nodes, nodes, cells), times_s, _SLOW * times_s)
+    near_s = places.travel.fast_s[np.ix_(places.stations, places.cells)].min(axis=0)
+    units = np.repeat(np.arange(len(depots)), _EACH)
+    return usual.changed(
+        name=name, travel=places.travel, station_names=tuple(depots), stations=places.stations,
+        hospitals=places.hospitals, cells=places.cells, units=units, shifts=np.empty((0, 2)),
+        weights=np.where(near_s <= max(_NEAR_S, near_s.min()), weights, 0.0),
+        calls_per_day=usual.calls_per_day * len(units) / usual.num_units,
+    )  # fmt: skip

@@ -13,8 +13,7 @@ from ideal_dispatch.cities import HARBOUR_MODEL, HARBOUR_STEM, harbour_city
 from ideal_dispatch.errors import IdealError, InputError
 from ideal_dispatch.fleet.calls import draw_calls
 from ideal_dispatch.fleet.city import FleetCity
-from ideal_dispatch.fleet.inputs.city_files import city_from
-from ideal_dispatch.fleet.inputs.embedded import harbour_fleet
+from ideal_dispatch.fleet.inputs.city_files import city_from, harbour_fleet
 from ideal_dispatch.fleet.load import busy_share
 from ideal_dispatch.fleet.log import calls_file
 from ideal_dispatch.forecast.response_time import Effects, ResponseModel
