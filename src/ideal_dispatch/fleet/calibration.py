@@ -5,7 +5,7 @@ compared again at moments of another year, which the regression has not seen.
 """
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any
@@ -16,9 +16,10 @@ import numpy.typing as npt
 from ideal_dispatch.archive import JsonKind
 from ideal_dispatch.arrays import FloatArray
 from ideal_dispatch.dispatch.price import UNCALIBRATED, PriceTables
+from ideal_dispatch.experiment.engine import Watch, unwatched
 from ideal_dispatch.fleet.city import HOURS, FleetCity
 from ideal_dispatch.fleet.prices import Harm, price_tables
-from ideal_dispatch.fleet.referee import Moment, Verdict, judged, moments
+from ideal_dispatch.fleet.referee import AbsenceCost, Moment, judged, moments
 from ideal_dispatch.fleet.simulation import Simulator
 from ideal_dispatch.fleet.units import cost_of, on_duty
 
@@ -31,8 +32,6 @@ _FILE = JsonKind(
     "ideal-dispatch price of a unit", 1, "file of prices", "make one with `ideal fleet price`"
 )
 _DRAWS = 30  # fleets that stand for all that have so many free units
-
-Progress = Callable[[str, float], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +92,7 @@ def calibrate(
     futures: int = 200,
     seed: int = 0,
     hold_s: Sequence[float] = HOLDS_S,
-    watch: Progress = lambda stage, share: None,
+    watch: Watch = unwatched,
 ) -> Calibration:
     """Factors from so many moments of a year, checked at as many of another year.
 
@@ -101,55 +100,44 @@ def calibrate(
     """
     simulator = Simulator(city)
     seeds = np.random.SeedSequence([seed, 3]).generate_state(4).tolist()
-    found: list[tuple[list[Moment], Verdict]] = []
-    for k in range(2):
-        stage = ("rollouts to learn from", "rollouts to check by")[k]
+    found: list[tuple[list[Moment], AbsenceCost]] = []
+    for k, stage in enumerate(("rollouts to learn from", "rollouts to check by")):
         watch(stage, 0.0)
-        at = moments(simulator, count, seeds[2 * k])
-        verdict = judged(
-            simulator, at, hold_s, futures, seeds[2 * k + 1], watch=partial(watch, stage)
-        )
-        found.append((at, verdict))
+        at, seen = moments(simulator, count, seeds[2 * k]), partial(watch, stage)
+        found.append((at, judged(simulator, at, hold_s, futures, seeds[2 * k + 1], watch=seen)))
     factors: dict[Harm, tuple[float, ...]] = {}
     checks: list[PriceCheck] = []
     for harm in HARMS:
         tables = price_tables(city, harm)
-        (learned, verdict), (unseen, truth) = found
-        features = _features(partial(_prices, simulator, tables, learned, hold_s), hold_s)
-        factors[harm] = _fitted(features, getattr(verdict, harm), getattr(verdict, f"{harm}_error"))
-        before, after = (
-            _prices(simulator, tables, unseen, hold_s, told)
-            for told in (UNCALIBRATED, factors[harm])
-        )
-        checks += _checks(harm, hold_s, before, after, truth)
+
+        def priced(at: Sequence[Moment], by: tuple[float, ...], of: PriceTables = tables) -> Any:
+            """Prices by moment and hold, as policies are given them."""
+            told = of._replace(factors=np.array(by))
+            return np.array([
+                [cost_of(simulator.world, told, one.state, one.unit, -1, away_s, one.now_s)
+                 for away_s in hold_s] for one in at
+            ])  # fmt: skip
+
+        (learned, costs), (unseen, truth) = found
+        plain = priced(learned, (1.0, 0.0, 0.0, 0.0, 0.0))
+        busy = priced(learned, (1.0, 0.0, 0.0, 1.0, 0.0)) - plain
+        road = priced(learned, (1.0, 0.0, 0.0, 0.0, 1.0)) - plain
+        length = np.log(np.array(hold_s) / 900.0)
+        # what each factor multiplies, by moment, hold and factor
+        features = np.stack([plain, plain * length, plain * length**2, busy, road], axis=-1)
+        factors[harm] = _fitted(features, *costs.of(harm))
+        before, after = (priced(unseen, by) for by in (UNCALIBRATED, factors[harm]))
+        cost, error = truth.of(harm)
+        for k, away_s in enumerate(hold_s):
+            noise = float((error[:, k] ** 2).mean())
+            checks.append(PriceCheck(
+                harm, float(away_s), float(cost[:, k].mean()), float(np.sqrt(noise / len(cost))),
+                float(before[:, k].mean()), float(after[:, k].mean()),
+                _explained(before[:, k], cost[:, k], noise),
+                _explained(after[:, k], cost[:, k], noise),
+            ))  # fmt: skip
     stations = tuple(city.station_names[at] for at in np.unique(city.units))
     return Calibration(city.name, stations, city.calls_per_day, seed, factors, tuple(checks))
-
-
-def _prices(
-    simulator: Simulator,
-    tables: PriceTables,
-    at: Sequence[Moment],
-    hold_s: Sequence[float],
-    factors: tuple[float, ...],
-) -> FloatArray:
-    """Prices by moment and hold, as policies are given them."""
-    told = tables._replace(factors=np.array(factors))
-    return np.array([
-        [cost_of(simulator.world, told, one.state, one.unit, -1, away_s, one.now_s)
-         for away_s in hold_s] for one in at
-    ])  # fmt: skip
-
-
-def _features(
-    priced: Callable[[tuple[float, ...]], FloatArray], hold_s: Sequence[float]
-) -> FloatArray:
-    """What each factor multiplies, by moment, hold and factor."""
-    plain = priced((1.0, 0.0, 0.0, 0.0, 0.0))
-    busy = priced((1.0, 0.0, 0.0, 1.0, 0.0)) - plain
-    road = priced((1.0, 0.0, 0.0, 0.0, 1.0)) - plain
-    length = np.log(np.array(hold_s) / 900.0)
-    return np.stack([plain, plain * length, plain * length**2, busy, road], axis=-1)
 
 
 def _fitted(features: FloatArray, costs: FloatArray, errors: FloatArray) -> tuple[float, ...]:
@@ -173,32 +161,6 @@ def _fitted(features: FloatArray, costs: FloatArray, errors: FloatArray) -> tupl
         wanted.append(cost / scale)
     low = np.array([-np.inf, -np.inf, -np.inf, -np.inf, 0.0])
     return tuple(lsq_linear(np.vstack(rows), np.concatenate(wanted), (low, np.inf)).x.tolist())
-
-
-def _checks(
-    harm: Harm,
-    hold_s: Sequence[float],
-    before: FloatArray,
-    after: FloatArray,
-    verdict: Verdict,
-) -> list[PriceCheck]:
-    costs, errors = getattr(verdict, harm), getattr(verdict, f"{harm}_error")
-    found = []
-    for k, away_s in enumerate(hold_s):
-        cost, noise = costs[:, k], float((errors[:, k] ** 2).mean())
-        found.append(
-            PriceCheck(
-                harm,
-                float(away_s),
-                float(cost.mean()),
-                float(np.sqrt(noise / len(cost))),
-                float(before[:, k].mean()),
-                float(after[:, k].mean()),
-                _explained(before[:, k], cost, noise),
-                _explained(after[:, k], cost, noise),
-            )
-        )
-    return found
 
 
 def _explained(price: FloatArray, cost: FloatArray, noise: float) -> float:

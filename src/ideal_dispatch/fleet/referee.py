@@ -17,7 +17,7 @@ from ideal_dispatch.errors import InputError
 from ideal_dispatch.fleet.calls import DAY_S, WARM_UP_DAYS, Calls, draw_calls
 from ideal_dispatch.fleet.chances import risk_at
 from ideal_dispatch.fleet.events import advance
-from ideal_dispatch.fleet.prices import LATE_S
+from ideal_dispatch.fleet.prices import LATE_S, Harm
 from ideal_dispatch.fleet.simulation import Columns, SecondRule, Simulator
 from ideal_dispatch.fleet.units import (
     AWAY,
@@ -53,7 +53,7 @@ class Moment:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Verdict:
+class AbsenceCost:
     """What absences cost: rows are moments, columns are how long the unit was away.
 
     ``deaths`` and ``late`` are means over futures, the others their standard errors.
@@ -63,6 +63,12 @@ class Verdict:
     deaths_error: FloatArray
     late: FloatArray
     late_error: FloatArray
+
+    def of(self, harm: Harm) -> tuple[FloatArray, FloatArray]:
+        """The costs in one harm, and their standard errors."""
+        return (
+            (self.deaths, self.deaths_error) if harm == "deaths" else (self.late, self.late_error)
+        )
 
 
 def moments(simulator: Simulator, count: int, seed: int) -> list[Moment]:
@@ -119,7 +125,7 @@ def judged(
     seed: int,
     *,
     watch: Callable[[float], None] = lambda share: None,
-) -> Verdict:
+) -> AbsenceCost:
     """What it costs in truth if each moment's unit is away, over so many futures of each.
 
     A future is what happened after the same time of another day, of years that no moment
@@ -150,7 +156,7 @@ def judged(
         )  # fmt: skip
         watch((k + 1) / len(at))
     mean, spread = out.mean(axis=2), out.std(axis=2, ddof=1) / np.sqrt(futures)
-    return Verdict(mean[..., 0], spread[..., 0], mean[..., 1], spread[..., 1])
+    return AbsenceCost(mean[..., 0], spread[..., 0], mean[..., 1], spread[..., 1])
 
 
 def _roomy(state: State, room: int) -> State:
@@ -190,19 +196,17 @@ def _rollouts(  # type: ignore[no-untyped-def]
 
 @kernel
 def _copy_rows(rows, to, source, start, end, shift_s):  # type: ignore[no-untyped-def]
-    count = end - start
-    rows.at_s[to : to + count] = source.at_s[start:end]
-    for k in range(to, to + count):
-        rows.at_s[k] += shift_s
-    rows.cell[to : to + count] = source.cell[start:end]
-    rows.priority[to : to + count] = source.priority[start:end]
-    rows.entitled[to : to + count] = source.entitled[start:end]
-    rows.scene_s[to : to + count] = source.scene_s[start:end]
-    rows.transported[to : to + count] = source.transported[start:end]
-    rows.handover_s[to : to + count] = source.handover_s[start:end]
-    rows.chance[to : to + count] = source.chance[start:end]
-    rows.luck[to : to + count] = source.luck[start:end]
-    rows.assist_s[to : to + count] = source.assist_s[start:end]
+    there = slice(to, to + end - start)
+    rows.at_s[there] = source.at_s[start:end] + shift_s
+    rows.cell[there] = source.cell[start:end]
+    rows.priority[there] = source.priority[start:end]
+    rows.entitled[there] = source.entitled[start:end]
+    rows.scene_s[there] = source.scene_s[start:end]
+    rows.transported[there] = source.transported[start:end]
+    rows.handover_s[there] = source.handover_s[start:end]
+    rows.chance[there] = source.chance[start:end]
+    rows.luck[there] = source.luck[start:end]
+    rows.assist_s[there] = source.assist_s[start:end]
 
 
 @kernel
