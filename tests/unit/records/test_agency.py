@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from ideal_dispatch.errors import FileFormatError, InputError
-from ideal_dispatch.records.agency import FIELDS, AgencySettings
+from ideal_dispatch.records.agency import AgencySettings
 from tests.conftest import ROOT
 
 AGENCY = {"time_zone": "Asia/Hong_Kong", "country": "HK"}
@@ -71,12 +71,6 @@ def test_mistakes_are_named(table: dict[str, Any], message: str) -> None:
     assert "\n" not in str(caught.value)
 
 
-def test_time_formats_may_name_a_zone() -> None:
-    forms = ["%d.%m.%y %H.%M", "%Y-%j %H:%M:%S.%f %z", "%b %d %Y %I:%M %p %Z"]
-    table = {"agency": AGENCY, "input": {"time_formats": forms}}
-    assert AgencySettings.of(table).input.time_formats == tuple(forms)
-
-
 def test_files(tmp_path: Path) -> None:
     file = tmp_path / "agency.toml"
     file.write_text('[agency]\ntime_zone = "UTC"\ncountry = "GB"\n[floors]\nblank = "groud"\n')
@@ -102,12 +96,6 @@ def test_what_is_stored_names_no_folder(tmp_path: Path) -> None:
     assert str(tmp_path) not in str(plain)
 
 
-def test_the_preset_of_the_paper() -> None:
-    agency = {"time_zone": "Asia/Hong_Kong", "country": "HK"}
-    settings = AgencySettings.of({"agency": agency, "exclusions": {"preset": "paper"}})
-    assert settings.exclusions.months == PAPER_MONTHS
-
-
 def test_the_example_has_every_key_and_the_defaults() -> None:
     example = ROOT / "examples" / "records.toml"
     text, settings = example.read_text(), AgencySettings.load(example)
@@ -118,8 +106,3 @@ def test_the_example_has_every_key_and_the_defaults() -> None:
             part = text.partition(f"\n[{section.name}]\n")[2].partition("\n[")[0]
             for key in fields(section.type):
                 assert re.search(rf"^(# )?{key.name} = ", part, re.M), f"{section.name}.{key.name}"
-
-
-def test_every_field_is_documented() -> None:
-    text = (ROOT / "docs" / "records.md").read_text()
-    assert [name for name in FIELDS if f"`{name}`" not in text] == []

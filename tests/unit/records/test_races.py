@@ -35,13 +35,6 @@ def test_a_race_and_its_order(tmp_path: Path) -> None:
     assert found.date.astype(str).tolist() == ["2023-05-01"]
 
 
-@pytest.mark.parametrize("swapped", [False, True])
-def test_the_order_never_depends_on_the_arrival(swapped: bool) -> None:
-    arrivals = [_second(300), _second(200)]
-    found = _two(on_scene=arrivals[::-1] if swapped else arrivals).races()
-    assert found.responses.station[found.rows[0]].tolist() == ["N", "S"]
-
-
 @pytest.mark.parametrize(
     ("responses", "why"),
     [

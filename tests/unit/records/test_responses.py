@@ -100,16 +100,6 @@ def test_files_and_copies_are_equal(tmp_path: Path) -> None:
     assert len(found.select([])) == 0
 
 
-def test_the_front_door(tmp_path: Path) -> None:
-    logs.read(tmp_path, logs.PAIR)
-    found = ideal.Responses.read(
-        tmp_path / "log.csv", mapping={"agency": logs.AGENCY}, stations=tmp_path / "stations.csv"
-    )
-    assert len(found.races()) == 1
-    with pytest.raises(InputError, match="how is the log written. give a mapping, or a format of"):
-        ideal.Responses.read(tmp_path / "log.csv")
-
-
 def test_trips_start_where_the_unit_did(tmp_path: Path, grid: RoadNetwork) -> None:
     header = f"{logs.HEADER},start_lon,start_lat"
     rows = logs.PAIR.replace("22.004\n", "22.004,,\n", 1).replace(

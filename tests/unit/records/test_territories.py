@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ideal_dispatch import City, Depot, RoadNetwork
+from ideal_dispatch import Depot, RoadNetwork
 from ideal_dispatch.errors import FileFormatError, InputError
 from ideal_dispatch.network.geodesy import great_circle_m
 from ideal_dispatch.records.territories import CELL_LIMIT_M, region_of
@@ -80,19 +80,6 @@ def test_a_table_of_cells(grid: RoadNetwork, tmp_path: Path) -> None:
     assert far.any()
     with pytest.warns(UserWarning, match=f"{far.sum()} of 120 nodes are in no territory"):
         region_of(file, grid, DEPOTS)
-
-
-def test_a_city_of_files_has_them(grid: RoadNetwork, tmp_path: Path) -> None:
-    grid.save(tmp_path / "town.network")
-    (tmp_path / "depots.csv").write_text("name,lon,lat\nWest,114,22\nEast,114.011,22.009\n")
-    file = geojson(tmp_path, box(-0.5, 2.5, depot="East"))
-    with pytest.warns(UserWarning, match="90 of 120 nodes are in no territory"):
-        city = City.from_files(
-            tmp_path / "town.network", tmp_path / "depots.csv", time_zone="Asia/Hong_Kong",
-            country="HK", territories=file,
-        )  # fmt: skip
-    assert city.region is not None
-    assert city.region[0] == 1
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from ideal_dispatch.errors import InputError
-from ideal_dispatch.records.schema import TimeReader, shape
+from ideal_dispatch.records.schema import TimeReader
 
 HONG_KONG = TimeReader(ZoneInfo("Asia/Hong_Kong"), "dmy")
 NEW_YORK = TimeReader(ZoneInfo("America/New_York"))
@@ -69,8 +69,3 @@ def test_the_hour_that_comes_twice() -> None:
     assert call == datetime(2023, 11, 5, 5, 55, tzinfo=UTC)
     assert NEW_YORK.read("2023-11-05 01:05:00", call) == datetime(2023, 11, 5, 6, 5, tzinfo=UTC)
     assert NEW_YORK.read("2023-11-05 01:58:00", call) == datetime(2023, 11, 5, 5, 58, tzinfo=UTC)
-
-
-def test_shapes_say_nothing() -> None:
-    assert shape("Chan Tai Man, 12/F") == "aaaa aaa aaa, 99/a"
-    assert len(shape("x" * 100)) == 25
