@@ -4,7 +4,6 @@ import json
 import os
 import warnings
 from collections.abc import Iterator, Sequence
-from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from ideal_dispatch.arrays import IntArray
 from ideal_dispatch.errors import FileFormatError, InputError
 from ideal_dispatch.files import check_source
 from ideal_dispatch.network import Depot, RoadNetwork
+from ideal_dispatch.network.depot import no_such_depot
 from ideal_dispatch.network.geodesy import chord_to_metres, unit_vectors
 from ideal_dispatch.network.readers import table_rows
 from ideal_dispatch.network.readers.depot_table import depot_rows
@@ -58,9 +58,7 @@ def region_of(
     for what, depot, nodes in claims:
         station = known.get(plain_name(depot))
         if station is None:
-            near = get_close_matches(depot, numbers, 1)
-            advice = f"did you mean {near[0]}?" if near else f"there are {', '.join(numbers)}"
-            raise InputError(f"{where}, {what}: depot {depot[:40]!r}: no such depot; {advice}")
+            raise InputError(f"{where}, {what}: {no_such_depot(depot, numbers)}")
         taken = claimed[nodes]
         twice[nodes[taken & (region[nodes] != station)]] = True
         region[nodes[~taken]] = station

@@ -85,8 +85,8 @@ def test_a_table_of_cells(grid: RoadNetwork, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("features", "message"),
     [
-        ([box(0, 5, depot="Wst")], "feature 1: depot 'Wst': no such depot; did you mean West?"),
-        ([box(0, 5, depot="Q")], "feature 1: depot 'Q': no such depot; there are West, East"),
+        ([box(0, 5, depot="Wst")], "feature 1: depot Wst: no such depot; did you mean West"),
+        ([box(0, 5, depot="Q")], "feature 1: depot Q: no such depot; there are West, East"),
         ([box(0, 5, area="West")], "no property names the depot of a territory"),
         ([box(0, 5, depot="West"), box(0, 5)], "feature 2: no depot; each territory is a polygon"),
         ([box(500, 600, depot="West")], "no node of the network lies in any territory"),
@@ -111,7 +111,7 @@ def test_files_that_cannot_be_used(
         ("areas.json", "[]", "not GeoJSON with features"),
         ("areas.json", "{", "not GeoJSON with features"),
         ("nodes.csv", "node,depot\n120,West\n", r"line 2: '120' is not a node \(0 … 119\)"),
-        ("nodes.csv", "node,depot\n5,Nobody\n", "line 2: depot 'Nobody': no such depot"),
+        ("nodes.csv", "node,depot\n5,Nobody\n", "line 2: depot Nobody: no such depot"),
         ("nodes.csv", "node\n5\n", "no column for 'depot'"),
         ("cells.csv", "lon,lat,depot\n114,x,West\n", "lat is 'x'; a finite number is needed"),
         ("none.csv", None, "no such file"),
