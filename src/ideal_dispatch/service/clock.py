@@ -1,4 +1,4 @@
-"""Moments of the service: microseconds since 1970, as the database tells them.
+"""Moments of the service: microseconds since 1970, by the clock of the database.
 
 Time is the database's, so that workers cannot disagree: every transaction asks for it. A
 simulated clock is an origin and a speed on top of that. Deadlines of answers go by the worker's

@@ -73,7 +73,6 @@ class ClosureLayer:
         )  # fmt: skip
 
     def plain(self, row: ClosureRow, now: int) -> dict[str, Any]:
-        """A closure for the API."""
         shape, edges = json.loads(row.shape), self.edges(row)
         return {
             "id": row.id, "from": _text(row.since), "until": _text(row.until),

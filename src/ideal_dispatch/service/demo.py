@@ -39,7 +39,7 @@ def living(speed: float) -> tuple[tables.ServiceSettings, str]:
     """The same on a clock of that speed, which begins in a morning rush, for a player to live in.
 
     An advice holds, and a position is new, for as long as a person at the desk needs to act. Its
-    record is new every time, for its clock begins anew: it lies with the temporary files.
+    record is new every time, for its clock begins again: it lies with the temporary files.
     """
     settings, token = demo()
     server, units = settings.server, settings.units

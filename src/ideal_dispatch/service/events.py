@@ -114,7 +114,6 @@ class EventStreams:
             self._streams.discard(mine)
 
     def close(self) -> None:
-        """End all streams."""
         self._closed = True
         for queue in list(self._streams):
             queue.put_nowait(None)

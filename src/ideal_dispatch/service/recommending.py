@@ -99,8 +99,9 @@ class Recommender:
         """No advice, decided on nothing."""
         return no_advice(question.call, [(code, words)])
 
-    def unrecorded(self, question: Question, advice: Advice) -> dict[str, Any]:
-        """An answer that is on no record; its moments are the worker's own."""
+    def unrecorded(self, question: Question, code: str, words: str) -> dict[str, Any]:
+        """No advice, on no record; its moments are the worker's own."""
+        advice = self.refusal(question, code, words)
         now = self.database.clock.at(time.time_ns() // 1000)
         return self._row(question, advice, now, 0).public() | {"state": "unrecorded"}
 

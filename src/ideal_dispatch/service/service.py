@@ -95,7 +95,6 @@ class Metrics:
         self.database_up = gauge("ideal_database_up", "1 if the database answers")
 
     def page(self) -> bytes:
-        """All of them in the text format of Prometheus."""
         return generate_latest(self.registry)
 
 
@@ -196,11 +195,11 @@ class Service:
                 log.warning("call %s: %s", request.call_id, error)
                 self._database_up = False
                 words = "the database does not answer, so no advice can be recorded; ask again"
-                made = self._unrecorded(question, "record_unavailable", words)
+                made = self.recommender.unrecorded(question, "record_unavailable", words)
             except Exception as error:  # a surprise must not reach the caller as silence
                 log.exception("call %s: unexpected", request.call_id)
                 words = f"a fault of this program ({type(error).__name__}); it was logged"
-                made = self._unrecorded(question, "internal_error", words)
+                made = self.recommender.unrecorded(question, "internal_error", words)
         self.events.wake()
         if made["id"] != question.id:
             self.metrics.repeated.inc()
@@ -230,11 +229,6 @@ class Service:
             return await self._database(
                 lambda job: recommender.record(question, late, self._now(job), job), until
             )
-
-    def _unrecorded(self, question: Question, code: str, words: str) -> dict[str, Any]:
-        return self.recommender.unrecorded(
-            question, self.recommender.refusal(question, code, words)
-        )
 
     # --- units --------------------------------------------------------------------------
 
@@ -319,7 +313,6 @@ class Service:
         self._simulating = asyncio.create_task(self._simulate()) if calls else None
 
     def simulation(self) -> dict[str, Any]:
-        """Invented calls still to come."""
         left, every_s = self._simulated
         return {"running": left > 0, "left": left, "every_s": every_s}
 
@@ -339,7 +332,6 @@ class Service:
     # --- how it is ----------------------------------------------------------------------
 
     def health(self) -> Health:
-        """How this worker is."""
         parts = {
             "decisions": "ready" if self.engine.ready else "starting",
             "database": "ready" if self._database_up else "does not answer",
@@ -351,7 +343,6 @@ class Service:
         return Health("ready" if {*parts.values()} == {"ready"} else "degraded", parts)
 
     def measure(self) -> bytes:
-        """The page of metrics."""
         self.metrics.waiting.set(self.admission.inside)
         self.metrics.listeners.set(self.events.listeners)
         self.metrics.database_up.set(self._database_up)
@@ -383,7 +374,6 @@ class Service:
     # --- the database -------------------------------------------------------------------
 
     async def read(self, look: Callable[[State], _Found]) -> _Found:
-        """What a look at the state finds."""
         return await self._database(partial(self.database.read, look))
 
     async def write(self, change: Callable[[Transaction], _Found]) -> _Found:
@@ -393,7 +383,6 @@ class Service:
         return found
 
     def _now(self, job: Job) -> int:
-        """The service's moment."""
         return self.database.read(lambda state: state.now, job)
 
     async def _database(self, work: Callable[[Job], _Found], until: float | None = None) -> _Found:

@@ -69,11 +69,9 @@ class Unit:
 
     @property
     def released(self) -> "Unit":
-        """The unit without its promise."""
         return replace(self, promised_to=None, promise=None, promised_until=None)
 
     def held(self, call_id: str, promise: Promise, until: int) -> "Unit":
-        """The unit, promised to a call."""
         return replace(self, promised_to=call_id, promise=promise, promised_until=until)
 
     def age_s(self, now: int) -> float | None:
@@ -81,7 +79,6 @@ class Unit:
         return None if self.seen_at is None else max(now - self.seen_at, 0) / 1e6
 
     def plain(self, now: int, stale_s: float) -> dict[str, Any]:
-        """The unit for the API."""
         plain: dict[str, Any] = {
             "id": self.id, "depot": self.depot, "kind": self.kind, "status": self.status,
             "since": moment_text(self.since), "call_id": self.call_id, "free": self.free,

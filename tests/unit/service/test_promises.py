@@ -278,6 +278,8 @@ def test_a_look_at_a_dispatch_that_finds_nothing_new_is_not_logged(
 
     before = looked()
     assert looked() == before
+    running = client.read(f"/v1/dispatches/{made['id']}")
+    assert all(running[role]["expected_s"] > 0.0 for role in ("primary", "second"))
     news = {"status": "en_route", "call_id": made["call_id"]}
     client.report({"id": "A1", **news})
     assert looked() > before

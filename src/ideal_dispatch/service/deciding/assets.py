@@ -148,7 +148,6 @@ class RememberedModel(Model):
 
     @staticmethod
     def load(folder: str | os.PathLike[str]) -> "RememberedModel":
-        """Read a model directory."""
         model = Model.load(folder)
         return RememberedModel(
             **{one.name: getattr(model, one.name) for one in fields(model) if one.init}

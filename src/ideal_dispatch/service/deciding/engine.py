@@ -350,7 +350,6 @@ class Engine:
             self.ready = True
 
     def close(self) -> None:
-        """Give up connections."""
         self.assets.traffic.close()
 
     def road_map(self) -> bytes:

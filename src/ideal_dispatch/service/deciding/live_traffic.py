@@ -43,7 +43,6 @@ class TrafficQuery:
     alternatives: bool = True
 
     def put_to(self, source: TrafficSource) -> Situation:
-        """What the source says."""
         about = self.network, self.incident, self.context, self.ready
         return observe(source, *about, alternatives=self.alternatives)
 

@@ -62,7 +62,6 @@ class WeatherPoll:
         self._latest, self.problem = weather.completed_by(self._latest), problem
 
     def known(self, now: int) -> KnownWeather:
-        """The weather to use now."""
         latest, at = self._latest, moment(now)
         both = zip(WEATHER_VARIABLES, latest, strict=True)
         ages = {name: value.age(at) for name, value in both if value.known}

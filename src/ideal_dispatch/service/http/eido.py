@@ -118,23 +118,23 @@ class Eido:
             unit = resource.get("emergencyResourceName")
             if not (isinstance(unit, str) and is_unit(unit)):
                 continue
-            told: list[tuple[Component, dict[str, Any]]] = []
+            found: list[tuple[Component, dict[str, Any]]] = []
             if (status := _status(resource, codes)) is not None:
                 on_call = id(resource) in self._sent and status not in FREE
-                told.append((resource, {"status": status, "call_id": call if on_call else None}))
+                found.append((resource, {"status": status, "call_id": call if on_call else None}))
             for location in self._locations[id(resource)]:
                 with suppress(InputError):
                     place = self._place(location)
-                    told.append((location, {"lon": place["lon"], "lat": place["lat"]}))
-            for component, values in told:
+                    found.append((location, {"lon": place["lon"], "lat": place["lat"]}))
+            for component, values in found:
                 at = _stamp(component, resource, self._document)
                 if isinstance(at, str):
                     news.setdefault((unit, at), {"id": unit, "at": at}).update(values)
-        found = []
+        valid = []
         for one in news.values():
             with suppress(ValidationError):
-                found.append(UnitInList.model_validate(one))
-        return found
+                valid.append(UnitInList.model_validate(one))
+        return valid
 
     def _all(self, value: Any) -> list[Component]:
         """The objects of a component or of references to some, each once."""

@@ -136,6 +136,6 @@ def _say_ready() -> None:
 
 
 def _server() -> uvicorn.Server | None:
-    """The server of this process: it handles the signals, and tells the application nothing."""
+    """The server of this process: it handles the signals and does not notify the application."""
     server = getattr(signal.getsignal(signal.SIGTERM), "__self__", None)
     return server if isinstance(server, uvicorn.Server) else None

@@ -83,7 +83,6 @@ class State:
         return [kind(*row) for row in self.connection.execute(query)]
 
     def units(self) -> list[Unit]:
-        """All units, by id."""
         return self.rows_of(Unit, sa.select(rows.unit).order_by(rows.unit.c.id))
 
     def unit(self, id: str) -> Unit | None:  # noqa: A002
@@ -133,11 +132,9 @@ class Transaction(State):
         self._changes.setdefault(type(row), {})[row.id] = row
 
     def delete(self, row: StateRow) -> None:
-        """Remove a row of the state."""
         self._changes.setdefault(type(row), {})[row.id] = None
 
     def step(self, step_us: int) -> None:
-        """Move a simulated clock on."""
         self._stepped_us += step_us
         self.now += step_us
 

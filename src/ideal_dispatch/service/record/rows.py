@@ -58,7 +58,6 @@ class AdviceRow:
     due_at: int | None = None
 
     def public(self) -> dict[str, Any]:
-        """The recommendation of the API."""
         return {
             **json.loads(self.answer),
             "id": self.id, "call_id": self.call_id, "revision": self.revision,
@@ -110,7 +109,6 @@ class LogRow:
 
     @classmethod
     def after(cls, last: Mark, at: int, kind: str, call_id: str, body: Any) -> "LogRow":
-        """The row that follows the last one."""
         row = cls(last.number + 1, at, kind, call_id, canonical(body), last.hash, "")
         return replace(row, hash=row.expected_hash)
 
