@@ -52,7 +52,6 @@ OTHERS = {
         "years = 20": "years = 1\ndays = 3",
     },
     "learning.md": {"ideal train": "ideal train --epochs 2"},
-    "races.md": {},
     "responses.md": {},
     "your_unit_log.md": {"ideal train": "ideal train --epochs 2"},
 }
@@ -188,6 +187,35 @@ def test_commands_of_records(tmp_path: Path) -> None:
     run(page_named("records.md"), Workplace(tmp_path, OTHERS["records.md"]))
 
 
+@pytest.mark.slow
+def test_commands_of_responses_and_races(tmp_path: Path) -> None:
+    run(page_named("responses.md"), Workplace(tmp_path, OTHERS["responses.md"]))
+    assert (tmp_path / "city.html").exists()
+    assert (tmp_path / "out" / "races" / "races.json").exists()
+    assert (tmp_path / "out" / "backtest" / "backtest.csv").exists()
+
+
+@pytest.mark.slow
+def test_commands_of_your_own_city(tmp_path: Path) -> None:
+    write_town(tmp_path)
+    workplace = Workplace(tmp_path, OTHERS["your_city.md"])
+    workplace.write("experiment.toml", (ROOT / "examples" / "experiment.toml").read_text())
+    run(page_named("your_city.md"), workplace)
+    assert (tmp_path / "run" / "experienced" / "all" / "response_times.json").exists()
+    assert (tmp_path / "report" / "report.html").exists()
+
+
+@pytest.mark.slow
+def test_commands_of_the_service(tmp_path: Path) -> None:
+    centre(tmp_path)
+    run(page_named("service.md"), Workplace(tmp_path))
+
+
+@pytest.mark.slow
+def test_commands_of_records(tmp_path: Path) -> None:
+    run(page_named("records.md"), Workplace(tmp_path, OTHERS["records.md"]))
+
+
 def test_commands_of_responses(tmp_path: Path) -> None:
     run(page_named("responses.md"), Workplace(tmp_path, OTHERS["responses.md"]))
     assert (tmp_path / "city.html").exists()
@@ -197,13 +225,6 @@ def test_commands_of_responses(tmp_path: Path) -> None:
 def test_commands_of_your_own_unit_log(tmp_path: Path) -> None:
     run(page_named("your_unit_log.md"), Workplace(tmp_path, OTHERS["your_unit_log.md"]))
     assert (tmp_path / "model" / "card.md").exists()
-
-
-@pytest.mark.slow
-def test_commands_of_races(tmp_path: Path) -> None:
-    run(page_named("races.md"), Workplace(tmp_path, OTHERS["races.md"]))
-    assert (tmp_path / "out" / "races" / "races.json").exists()
-    assert (tmp_path / "out" / "backtest" / "backtest.csv").exists()
 
 
 @pytest.mark.slow
