@@ -196,32 +196,6 @@ def test_commands_of_responses_and_races(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_commands_of_your_own_city(tmp_path: Path) -> None:
-    write_town(tmp_path)
-    workplace = Workplace(tmp_path, OTHERS["your_city.md"])
-    workplace.write("experiment.toml", (ROOT / "examples" / "experiment.toml").read_text())
-    run(page_named("your_city.md"), workplace)
-    assert (tmp_path / "run" / "experienced" / "all" / "response_times.json").exists()
-    assert (tmp_path / "report" / "report.html").exists()
-
-
-@pytest.mark.slow
-def test_commands_of_the_service(tmp_path: Path) -> None:
-    centre(tmp_path)
-    run(page_named("service.md"), Workplace(tmp_path))
-
-
-@pytest.mark.slow
-def test_commands_of_records(tmp_path: Path) -> None:
-    run(page_named("records.md"), Workplace(tmp_path, OTHERS["records.md"]))
-
-
-def test_commands_of_responses(tmp_path: Path) -> None:
-    run(page_named("responses.md"), Workplace(tmp_path, OTHERS["responses.md"]))
-    assert (tmp_path / "city.html").exists()
-
-
-@pytest.mark.slow
 def test_commands_of_your_own_unit_log(tmp_path: Path) -> None:
     run(page_named("your_unit_log.md"), Workplace(tmp_path, OTHERS["your_unit_log.md"]))
     assert (tmp_path / "model" / "card.md").exists()
