@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -110,7 +110,8 @@ def races_report(study: RaceStudy) -> Report:
             ),
             Section.of("Where and when", figures.get("map"), *breakdowns(study)),
             Section.of("Can the numbers be trusted?", figures["reliability"],
-                       probability_table(judged), gain_table(judged)),
+                       calibration_table(judged, "probability"),
+                       calibration_table(judged, "gain")),
             Section.of("Which prediction of arrivals is best?", predictor_table(study)),
             Section.of("How the races were judged", (*protocol(study), *notes),
                        window_table(study)),
@@ -264,40 +265,31 @@ def predictor_table(study: RaceStudy) -> Table:
     )  # fmt: skip
 
 
-def probability_table(judged: JudgedRaces) -> Table:
-    """Whether the second comes first as often as expected."""
-    expected = judged.second_first
+def calibration_table(judged: JudgedRaces, of: Literal["probability", "gain"]) -> Table:
+    """Whether the second comes first as often, or saves as many seconds, as expected."""
+    ratio, scale = judged.gain_ratio, 1.0
+    title, unit = "Seconds that the second saved, by how many were expected", "s per call"
+    expected, happened = judged.gain_s, judged.saved_s
+    if of == "probability":
+        title, unit = "How often the second came first, by how often it was expected to", "%"
+        expected, happened, scale = judged.second_first, judged.came_first.astype(float), 100.0
+    digits = 0 if of == "probability" else 1
     rows: list[tuple[Cell, ...]] = [
-        (f"{100 * expected[here].min():.0f}–{100 * expected[here].max():.0f} %", int(here.sum()),
-         float(expected[here].mean()), judged.ratio(judged.came_first & here, here))
+        (f"{scale * expected[here].min():.{digits}f}–{scale * expected[here].max():.{digits}f} "
+         f"{unit}", int(here.sum()), float(expected[here].mean()),
+         judged.ratio(np.where(here, happened, 0.0), here))
         for here in equal_groups(expected)
     ]  # fmt: skip
+    rows.append(("all", len(judged), float(expected.mean()), judged.mean(happened)))
+    share = of == "probability"
+    note = f"Expected over saved seconds: {ratio.mean:.2f} [{ratio.low:.2f}, {ratio.high:.2f}]."
     return Table(
-        "probability",
-        "How often the second came first, by how often it was expected to",
-        (Column("races by expected probability"), Column("races"),
-         Column("expected %", percent=True), Column("second came first %", percent=True)),
+        of,
+        title,
+        (Column("races, by what was expected"), Column("races"),
+         Column(f"expected, {unit}", percent=share), Column(f"happened, {unit}", percent=share)),
         tuple(rows),
-    )  # fmt: skip
-
-
-def gain_table(judged: JudgedRaces) -> Table:
-    """Whether the second saves as many seconds as expected."""
-    gain_s, ratio = judged.gain_s, judged.gain_ratio
-    rows: list[tuple[Cell, ...]] = [
-        (f"{gain_s[here].min():.1f}–{gain_s[here].max():.1f} s", int(here.sum()),
-         float(gain_s[here].mean()), judged.ratio(np.where(here, judged.saved_s, 0.0), here))
-        for here in equal_groups(gain_s)
-    ]  # fmt: skip
-    rows.append(("all", len(judged), float(gain_s.mean()), judged.mean(judged.saved_s)))
-    return Table(
-        "gain",
-        "Seconds that the second saved, by how many were expected",
-        (Column("races by expected gain"), Column("races"), Column("expected s per call"),
-         Column("saved s per call")),
-        tuple(rows),
-        note=f"Expected over saved seconds: {ratio.mean:.2f} [{ratio.low:.2f}, {ratio.high:.2f}]. "
-        "Intervals are 95 %, over days.",
+        note="" if share else f"{note} Intervals are 95 %, over days.",
     )  # fmt: skip
 
 

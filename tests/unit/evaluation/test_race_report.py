@@ -82,7 +82,9 @@ def test_tables_hold_what_was_judged(study: RaceStudy) -> None:
     assert first[3] == pytest.approx(judged.saved_at("ideal", (0.5,))[0])
     assert [row[2] for row in tables["windows"].rows] == np.bincount(study.window).tolist()
     assert tables["gain"].rows[-1][2] == pytest.approx(judged.gain_s.mean())
-    assert sum(row[1] for row in tables["probability"].rows) == len(judged)  # type: ignore[misc]
+    *groups, everything = tables["probability"].rows
+    assert sum(row[1] for row in groups) == everything[1] == len(judged)  # type: ignore[misc]
+    assert everything[3] == judged.mean(judged.came_first)
     part = judged.select(study.window == 1)
     np.testing.assert_array_equal(part.took_s, judged.took_s[study.window == 1])
 
