@@ -47,24 +47,6 @@ class Refused:
         raise ConnectionRefusedError("port 1")
 """
 WEATHER = """
-from datetime import timedelta, tzinfo
-
-from ideal_dispatch import Weather, WeatherValue
-
-
-class Own(tzinfo):
-    def utcoffset(self, at):
-        return timedelta(hours=8)
-
-    def dst(self, at):
-        return timedelta(0)
-
-
-class Roof:
-    def reading(self, at, lon, lat):
-        return Weather(temperature_c=WeatherValue(20.0, "roof", "here", at.astimezone(Own())))
-
-
 class Broken:
     def reading(self, at, lon, lat):
         return {}["temperature"]
@@ -110,16 +92,6 @@ def test_a_traffic_source_that_fails(town: Town, caplog: pytest.LogCaptureFixtur
         assert "ConnectionRefusedError" in words(made, "traffic_unavailable")
         assert client.get("/healthz").json()["parts"]["traffic"] != "ready"
     assert "ConnectionRefusedError: port 1" in caplog.text
-
-
-def test_weather_in_types_of_its_own(town: Town) -> None:
-    weather = {"source": "odd_weather:Roof"}
-    with local(application(town.settings("roof.toml", weather=weather))) as client:
-        client.report()
-        wait_for(lambda: not client.service.weather.problem)
-        made = client.advice(town.call("roof"))
-        assert made["decision"] != "no_advice"
-        assert made["made_with"]["ages"]["weather_s"] is not None
 
 
 @pytest.mark.parametrize(("name", "why"), [("Broken", "KeyError"), ("Silent", "TypeError")])
