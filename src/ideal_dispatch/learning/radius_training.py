@@ -175,9 +175,9 @@ def fit_radius(
         factor = conformal_factor(held_out_targets, predicted[held_out], params.coverage)
         if factor is None:
             warnings.append(
-                f"the radius is not scaled: {int(held_out.sum())} held-out trips are too few for "
-                f"a coverage of {params.coverage:g}, or too many of them "
-                f"({int(np.isinf(held_out_targets).sum())}) are beyond any radius"
+                f"{int(held_out.sum())} held-out trips are too few, or too many of them "
+                f"({int(np.isinf(held_out_targets).sum())}) beyond any radius, to promise a "
+                f"coverage of {params.coverage:g}; the radius is not scaled"
             )
         else:
             promised = params.coverage

@@ -175,13 +175,6 @@ def test_weights_outside_the_folder_are_never_read(folder: Path, tmp_path: Path)
             Model.load(folder)
 
 
-def test_weights_of_another_model(folder: Path, other: Model, tmp_path: Path) -> None:
-    other.save(tmp_path / "other")
-    shutil.copy(_weights(tmp_path / "other"), _weights(folder))
-    with pytest.raises(FileFormatError, match="do not belong together"):
-        Model.load(folder)
-
-
 def test_files_and_nothing_instead_of_a_folder(model: Model, tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_text("x")

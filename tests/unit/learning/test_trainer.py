@@ -47,14 +47,10 @@ KINDS: list[dict[str, Any]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("changes", KINDS)
-def test_same_seed_same_weights(changes: dict[str, Any]) -> None:
-    first, second = _trained(seed=1, **changes), _trained(seed=1, **changes)
-    np.testing.assert_array_equal(weights(first), weights(second))
-    assert [replace(e, seconds=0.0) for e in first.history] == [
-        replace(e, seconds=0.0) for e in second.history
-    ]
-    assert not np.array_equal(weights(first), weights(_trained(seed=2, **changes)))
+def test_the_seed_decides_the_weights() -> None:
+    first, again, other = (weights(_trained(seed=seed)) for seed in (1, 1, 2))
+    np.testing.assert_array_equal(first, again)
+    assert not np.array_equal(first, other)
 
 
 @pytest.mark.parametrize("changes", KINDS)
