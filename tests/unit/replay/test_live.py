@@ -103,7 +103,7 @@ def place(grid: RoadNetwork, tmp_path: Path) -> Path:
 
 def town(network: RoadNetwork) -> ValhallaTown:
     noise = np.random.default_rng(4).uniform(1.0, 3.0, network.num_edges)
-    return ValhallaTown(network, network.free_flow_times_s * noise)
+    return ValhallaTown(network, network.length_m * 3.6 / 50.0 * noise)
 
 
 def valhalla(url: str) -> str:
