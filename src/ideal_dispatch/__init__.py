@@ -51,7 +51,8 @@ A replay
     run_experiment      fit and replay it into a folder
     run_replay          the given calls in a Replay: traffic, depots and policies
     Outcomes            a finished replay in arrays; load one
-    Judged, replay_report    its tables, figures and page
+    Judged              its policies at equal volumes
+    replay_report       its Report: numbers, tables, figures; save it as a page
 A whole fleet
     simulate_fleet      years of a fleet under a policy, and what second units cost the others
     FleetCity           stations, units, hospitals, calls and work; harbour_fleet is Port Almery's
@@ -102,6 +103,7 @@ if TYPE_CHECKING:
     from ideal_dispatch.replay.run import run_replay
     from ideal_dispatch.replay.simulation import Replay
     from ideal_dispatch.replay.study import run_experiment
+    from ideal_dispatch.report import Report
     from ideal_dispatch.scenarios import (
         ScenarioSet,
         TargetRadius,
@@ -139,6 +141,7 @@ _NAMES = {
     "replay.run": "run_replay",
     "replay.simulation": "Replay",
     "replay.study": "run_experiment",
+    "report": "Report",
     "scenarios": "ScenarioSet TargetRadius burg_divergence minimise_linear target_radius",
     "traffic.source": "RouteQuote",
 }
@@ -147,7 +150,7 @@ _NAMES = {
 __all__ = [
     "AgencySettings", "Assignment", "Calendar", "City", "ConstantThreshold", "Context", "Decision",
     "Depot", "Experiment", "FleetCity", "IdealError", "Incident", "Judged", "Model",
-    "OptimisticGap", "Outcomes", "Path", "Policy", "Readiness", "Replay", "Response",
+    "OptimisticGap", "Outcomes", "Path", "Policy", "Readiness", "Replay", "Report", "Response",
     "ResponseModel", "ResponsePair", "ResponseTime", "Responses", "RoadNetwork", "RouteQuote",
     "ScenarioSet", "SecondRule", "Situation", "TargetRadius", "Threshold", "TrainingSettings",
     "Trip", "Trips", "UnreachableError", "Weather", "WeatherError", "WeatherValue", "Worth",
