@@ -135,13 +135,6 @@ def test_a_day_is_decided_by_what_the_other_days_taught(run: Path) -> None:
     assert own == set(by_day) - {min(by_day)}  # the first fold leaves the first day out
 
 
-def test_every_policy_decides_about_every_call(run: Path) -> None:
-    for entry in read_log(run / "test" / "incidents.jsonl"):
-        assert list(entry["decisions"]) == [
-            "router", "interval", "paper", "paper-practical", "ideal", "learned",
-        ]  # fmt: skip
-        details = entry["decisions"]["ideal"]["details"]
-        assert details.get("times_from", "quotes") == "quotes"
 
 
 def test_nothing_is_fitted_that_nobody_asked_for(town: Path, tmp_path: Path) -> None:
@@ -184,10 +177,6 @@ def test_going_on_changes_nothing(town: Path, run: Path) -> None:
     assert log.read_bytes() == before
 
 
-def test_the_first_day_is_history(town: Path, run: Path) -> None:
-    dates = Experiment.load(town / "experienced.toml").ground().dates()
-    days = {entry["incident"]["day"] for entry in read_log(run / "training/incidents.jsonl")}
-    assert sorted(days) == dates[1:4]
 
 
 def test_the_manifest_has_inputs_and_starts(town: Path, run: Path) -> None:
@@ -200,20 +189,6 @@ def test_the_manifest_has_inputs_and_starts(town: Path, run: Path) -> None:
     assert calibration_of(run) == run / "training"
 
 
-def test_the_printed_form_has_a_network_of_its_own(run: Path) -> None:
-    policies = json.loads((run / "test" / "manifest.json").read_text())["policies"]
-    paper, practical = policies["paper"], policies["paper-practical"]
-    assert paper["model"] != practical["model"]
-    assert paper["form"] == "network trained by Algorithm 1, radius by the mean absolute loss"
-    assert practical["form"].startswith("network trained in our practical mode, radius by the mean")
-    printed, ours = (
-        json.loads((run / "all" / name / "manifest.json").read_text())
-        for name in ("model-paper-paper", "model-practical-paper")
-    )
-    assert printed["details"]["params"]["optimiser"] == "sgd"
-    assert ours["details"]["params"]["optimiser"] == "adam"
-    assert printed["radius"]["level"] is None
-    assert ours["radius"]["level"] is None
 
 
 def test_another_run_is_carried_over(town: Path, run: Path) -> None:
@@ -344,15 +319,6 @@ def test_all_is_checked_before_any_work(town: Path, run: Path) -> None:
     assert not (town / "checked").exists()
 
 
-def test_depots_off_the_network_are_named(town: Path) -> None:
-    places = (town / "depots.csv").read_text()
-    (town / "more.csv").write_text(f"{places}\nFar,7.0,43.0")
-    text = TEXT.format(world="experienced", per_day=15).replace("depots.csv", "more.csv")
-    text = text.replace('only = ["W", "e"]\n', "")
-    (town / "more.toml").write_text(text)
-    with pytest.warns(UserWarning, match=r"more.csv: 1 of 4 depots left out.*depot Far: "):
-        ground = Experiment.load(town / "more.toml").ground()
-    assert [depot.name for depot in ground.depots] == ["W", "E", "Other"]
 
 
 class KnowsLittle:
