@@ -95,17 +95,16 @@ class PolicyRule:
     _router: "FleetRouter" = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        city = self.city
-        require(
-            city.calendar is not None,
-            f"fleet {city.name}: time_zone and country of its city are missing; a dispatch policy "
-            "needs the day",
-        )
-        assert city.calendar is not None
+        city, roads = self.city, self.city.travel.roads
+        if city.calendar is None or roads is None:
+            raise InputError(
+                f"fleet {city.name}: a dispatch policy needs the time_zone, the country and the "
+                "road network of the city"
+            )
         calendar = city.calendar.looked_up(FIRST_YEAR, FIRST_YEAR + 1)
         midnight = datetime(FIRST_YEAR, 1, 1, tzinfo=zone(calendar.time_zone))
         for name, value in (("midnight", midnight), ("_calendar", calendar),
-                            ("_router", FleetRouter(city, roads_of(city)))):  # fmt: skip
+                            ("_router", FleetRouter(city, roads))):  # fmt: skip
             object.__setattr__(self, name, value)
 
     @property
@@ -151,15 +150,6 @@ class PolicyRule:
             alternatives=False,
         )  # fmt: skip
         return made, units
-
-
-def roads_of(city: FleetCity) -> Roads:
-    """The roads of a city whose drives are not a matrix."""
-    if city.travel.roads is None:
-        raise InputError(
-            f"fleet {city.name}: its drives are a matrix; a dispatch policy needs a road network"
-        )
-    return city.travel.roads
 
 
 @dataclass(frozen=True, slots=True, eq=False)

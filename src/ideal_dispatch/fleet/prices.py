@@ -23,7 +23,9 @@ def price_tables(city: FleetCity, harm: Harm = "deaths") -> PriceTables:
     calls_per_hour = city.by_hour / city.by_hour.mean() * city.calls_per_day / 24.0
     left = sum(one.share for one, may in zip(city.priorities, city.redispatch[:, 0], strict=True)
                if may)  # fmt: skip
-    response_s = occupation_s - city.work.scene.mean_s - _after_s(city)
+    away_s = city.travel.slow_s[city.cells, city.hospital] @ city.weights / city.weights.sum()
+    after_s = city.work.transported * (float(away_s) + city.work.handover.mean_s)
+    response_s = occupation_s - city.work.scene.mean_s - after_s
     return PriceTables.of(
         _harm(city, 0.0, harm), _harm(city, wait_s, harm).mean(axis=0), city.weights,
         calls_per_hour, city.on_duty, occupation_s,
@@ -57,12 +59,6 @@ def loaded_occupation_s(city: FleetCity) -> float:
         mean_s = ((chance * drive_s).sum(axis=0) / chance.sum(axis=0)) @ weights
         occupation_s = usual_s + city.responses.drive_scale * float(mean_s - nearest_s)
     return occupation_s
-
-
-def _after_s(city: FleetCity) -> float:
-    """The mean time from leaving the scene to being free."""
-    away_s = city.travel.slow_s[city.cells, city.hospital] @ city.weights / city.weights.sum()
-    return city.work.transported * (float(away_s) + city.work.handover.mean_s)
 
 
 def _harm(city: FleetCity, wait_s: float, harm: Harm) -> FloatArray:

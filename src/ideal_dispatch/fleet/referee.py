@@ -147,7 +147,8 @@ def judged(
         begin_s = days * DAY_S + one.now_s % DAY_S
         first = np.searchsorted(future.at_s, begin_s - city.work.delay_s, side="right")
         last = np.searchsorted(future.at_s, begin_s + span_s)
-        states = tuple(_roomy(one.state, room) for _ in range(2))
+        roomy = one.state._replace(queue=np.zeros(room + 1, np.int64))  # for more waiting calls
+        states = roomy.copy(), roomy.copy()
         _rollouts(
             simulator.world, simulator.tables, rule, one.state, one.log, Columns.of(one.calls),
             columns, first, last, one.now_s - begin_s, one.unit,
@@ -157,11 +158,6 @@ def judged(
         watch((k + 1) / len(at))
     mean, spread = out.mean(axis=2), out.std(axis=2, ddof=1) / np.sqrt(futures)
     return AbsenceCost(mean[..., 0], spread[..., 0], mean[..., 1], spread[..., 1])
-
-
-def _roomy(state: State, room: int) -> State:
-    """The same moment with place for more calls in the queue."""
-    return state._replace(queue=np.zeros(room + 1, np.int64)).copy()
 
 
 @kernel

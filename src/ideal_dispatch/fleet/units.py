@@ -212,15 +212,6 @@ def in_station(world, state, unit, now_s):  # type: ignore[no-untyped-def]
 
 
 @kernel(counted=False, forceinline=True)
-def turnout_of(world, state, unit, now_s):  # type: ignore[no-untyped-def]
-    """The median turnout of a unit here and now."""
-    numbers = world.numbers
-    if not in_station(world, state, unit, now_s) and numbers.street_start > 0.0:
-        return numbers.road_turnout_s
-    return world.turnout_s[world.unit_station[unit], int(now_s / 3600.0) % 24]
-
-
-@kernel(counted=False, forceinline=True)
 def _drive(world, place, cell, priority):  # type: ignore[no-untyped-def]
     """The mean drive from a place to a cell."""
     times = world.fast_s if world.lights[priority] else world.slow_s
@@ -230,8 +221,12 @@ def _drive(world, place, cell, priority):  # type: ignore[no-untyped-def]
 @kernel(counted=False, forceinline=True)
 def parts_of(world, state, unit, cell, priority, now_s):  # type: ignore[no-untyped-def]
     """The means of the turnout and of the drive of a unit that would be sent now."""
-    leaving = turnout_of(world, state, unit, now_s) * world.numbers.turnout_lift
-    return leaving, _drive(world, place_of(world, state, unit, now_s), cell, priority)
+    numbers = world.numbers
+    median_s = world.turnout_s[world.unit_station[unit], int(now_s / 3600.0) % 24]
+    if not in_station(world, state, unit, now_s) and numbers.street_start > 0.0:
+        median_s = numbers.road_turnout_s
+    drive_s = _drive(world, place_of(world, state, unit, now_s), cell, priority)
+    return median_s * numbers.turnout_lift, drive_s
 
 
 @kernel(counted=False, forceinline=True)

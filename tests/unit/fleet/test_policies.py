@@ -197,9 +197,9 @@ def test_a_policy_is_simulated_as_it_is() -> None:
 
 
 def test_a_city_without_a_clock_or_roads_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="time_zone and country"):
+    with pytest.raises(InputError, match="a dispatch policy needs"):
         PolicyRule(_street([0, 1]).changed(calendar=None), RouterDual())
-    with pytest.raises(InputError, match="road network"):
+    with pytest.raises(InputError, match="a dispatch policy needs"):
         PolicyRule(town().changed(calendar=_CALENDAR), RouterDual())
     embedded = city_from({}, "city", tmp_path)
     assert embedded.calendar is not None

@@ -135,8 +135,6 @@ def test_a_day_is_decided_by_what_the_other_days_taught(run: Path) -> None:
     assert own == set(by_day) - {min(by_day)}  # the first fold leaves the first day out
 
 
-
-
 def test_nothing_is_fitted_that_nobody_asked_for(town: Path, tmp_path: Path) -> None:
     """Few calls are enough where no policy learns from replays."""
     text = TEXT.format(world="experienced", per_day=3)
@@ -177,8 +175,6 @@ def test_going_on_changes_nothing(town: Path, run: Path) -> None:
     assert log.read_bytes() == before
 
 
-
-
 def test_the_manifest_has_inputs_and_starts(town: Path, run: Path) -> None:
     manifest = read_manifest(run, EXPERIMENT)
     digest = hashlib.blake2b((town / "experienced.toml").read_bytes(), digest_size=16).hexdigest()
@@ -187,8 +183,6 @@ def test_the_manifest_has_inputs_and_starts(town: Path, run: Path) -> None:
     assert len(manifest["recording"]) == len(manifest["network"]) > 0
     assert all(datetime.fromisoformat(start).tzinfo is not None for start in manifest["starts"])
     assert calibration_of(run) == run / "training"
-
-
 
 
 def test_another_run_is_carried_over(town: Path, run: Path) -> None:
@@ -317,8 +311,6 @@ def test_all_is_checked_before_any_work(town: Path, run: Path) -> None:
     with pytest.raises(InputError, match="experienced traffic, this experiment of instantaneous"):
         run_experiment(Experiment.load(town / "checked.toml"), town / "checked")
     assert not (town / "checked").exists()
-
-
 
 
 class KnowsLittle:
