@@ -1,6 +1,7 @@
 """Response times fitted on logs whose truth is known."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from ideal_dispatch.records.responses import REMARKS, Responses
 from ideal_dispatch.records.trips import RESPONSE, STAMPS, TARGETS, Trips
 
 pytest.importorskip("torch", reason="response times are fitted with torch")
-from ideal_dispatch.learning.response_fitting import fit_responses, fit_trips
+from ideal_dispatch.learning.response_fitting import fit_responses, fit_trips, responses_of
 
 TRUTH = ResponseModel(
     Effects(70.0, 0.3, station={"A": 0.8, "B": 1.0, "C": 1.3}),
@@ -256,3 +257,16 @@ def test_unknown_moments_have_nothing_in_common() -> None:
     nowhere = replace(trips, at=None)
     found = fit_trips(nowhere, path, np.arange(100))
     assert (found.until, found.rows) == ("", 100)
+
+
+def test_a_trained_model_is_judged_by_trips_it_has_not_seen() -> None:
+    trips, path = drawn_trips(100, 2)
+    model: Any = SimpleNamespace(
+        split=SimpleNamespace(validation=np.arange(60), test=np.arange(60, 120)),
+        predicted_s=path + 30.0, trip_constant_s=30.0, data=SimpleNamespace(trips=trips),
+        checksum="of a model",
+    )  # fmt: skip
+    drive_s = model.predicted_s - 30.0
+    assert responses_of(model) == fit_trips(trips, drive_s, np.arange(120), drive="of a model")
+    model.split = SimpleNamespace(validation=np.arange(40), test=np.arange(0))
+    assert responses_of(model) == ResponseModel.published()
