@@ -54,7 +54,7 @@ class GoogleParams(Checked):
     with traffic. "static_ratio": times of the steps without traffic, by the leg's
     ratio of time with traffic to time without; no further request. "stopover": a
     second route that stops at the segment's end, and the time of its first leg.
-    "own_query": the segment as a route of its own. ``ranges`` asks for the
+    "own_query": the segment as a separate route. ``ranges`` asks for the
     optimistic and the pessimistic time too, each a request.
     """
 

@@ -18,7 +18,7 @@ from ideal_dispatch.traffic.recording import RATIOS, RecordedTraffic
 from ideal_dispatch.traffic.source import RouteQuote
 
 QUANTILES = {"last-hour": (0.1, 0.9), "days": (0.05, 0.95)}
-"""Which of what it said, or would have said, a router takes as its range, by the kind of range."""
+"""Quantiles of a router's own past estimates that make its range, by the kind of range."""
 
 _TIE = 1e-9  # far above what rounding does to sums along a path
 _TIED = -2
@@ -108,7 +108,7 @@ class RecordedRouter:
         return None if path == avoid else self._quote(path, at)
 
     def _quote(self, path: Path, at: datetime) -> RouteQuote:
-        """What the router says of a path."""
+        """The router's quote for a path."""
         stretch, present = self.recording.find(at)
         times, seen = self._estimate(stretch, present)
         optimistic, pessimistic = self._range(stretch, present, path, times)

@@ -172,7 +172,7 @@ def _interpolated(codes: Codes, usual: FloatArray) -> FloatArray:
 
 
 class CheckedSource:
-    """A router that somebody else wrote, whose answers are checked.
+    """A plug-in router, whose answers are checked.
 
     With a ``budget`` every question is counted, before it is asked.
     """

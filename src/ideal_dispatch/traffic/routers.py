@@ -151,7 +151,7 @@ class RoutingService:
         self._client.close()
 
     def describe(self) -> dict[str, Any]:
-        """What a log says about the source of its quotes; without the key."""
+        """The source of quotes, for the manifest of a run; without the key."""
         rules = {"least_share": LEAST_SHARE, "now_within_s": NOW_WITHIN_S}
         return {"engine": self.service, **rules, **asdict(self.params)}
 
@@ -193,7 +193,7 @@ class RoutingService:
 
     @contextmanager
     def _reading(self) -> Iterator[None]:
-        """Within it, an error says that an answer has another form than documented."""
+        """Turn errors of reading into one: the answer has another form than documented."""
         try:
             yield
         except (ValueError, LookupError, TypeError, AttributeError) as error:

@@ -17,7 +17,7 @@ TIMES = ("duration_s", "next_segment_s", "optimistic_s", "pessimistic_s", "data_
 
 @dataclass(frozen=True, slots=True)
 class RouteQuote:
-    """What a router said when it was asked: knowledge, not truth.
+    """A router's answer to one question: knowledge, not truth.
 
     ``path`` is on our own network. ``next_segment_s`` is the predicted time of
     its first edge. ``optimistic_s`` and ``pessimistic_s`` are the router's own
@@ -57,7 +57,7 @@ class TrafficSource(Protocol):
 
 @runtime_checkable
 class AvoidsEdges(Protocol):
-    """A router that can be told about closed roads."""
+    """A router that can avoid closed roads."""
 
     def avoiding(self, edges: Sequence[int]) -> TrafficSource:
         """The same router, which keeps off these edges as well as it can."""

@@ -32,7 +32,7 @@ from ideal_dispatch.traffic.routers import (
 from ideal_dispatch.traffic.source import RouteQuote
 
 SPEED_TYPES = ("freeflow", "constrained", "predicted", "current")
-"""Speed sources that Valhalla can be told to use, where it has them."""
+"""Speed sources that Valhalla can use, where it has them."""
 
 MOST_EXCLUDED = 50
 """Locations to keep off that a server takes as it comes (``max_exclude_locations``)."""
@@ -74,14 +74,14 @@ class Valhalla(RoutingService):
     _excluded: FloatArray = np.empty((0, 2))
 
     def describe(self) -> dict[str, Any]:
-        """What a recording says about its source: that, and which server it is."""
+        """As for every routing service, with the server."""
         return super().describe() | {"server": urlsplit(self.url).netloc.rpartition("@")[2]}
 
     def avoiding(self, edges: Sequence[int]) -> "Valhalla":
-        """The same, told to keep off the roads at the middles of these edges.
+        """The same router, which avoids the roads at the middles of these edges.
 
-        It closes both directions of a road. Of more than :data:`MOST_EXCLUDED` roads it is told
-        those nearest to the trip.
+        It closes both directions of a road. Of more than :data:`MOST_EXCLUDED` roads it
+        avoids those nearest to the trip.
         """
         made = copy(self)
         lines = [shapely.LineString(self.network.polyline(edge)) for edge in edges]

@@ -231,7 +231,9 @@ def _levels(
         return None
     for name, line in zip(given, lines, strict=True):
         if name not in priorities:
-            raise InputError(f"{line}: priority {name!r} is none of {', '.join(priorities)}")
+            raise InputError(
+                f"{line}: unknown priority {name!r}; expected one of {', '.join(priorities)}"
+            )
     return np.array([priorities.index(name) for name in given], np.int32)
 
 
@@ -329,7 +331,7 @@ class OwnFiles(CityChanges):
     def __post_init__(self) -> None:
         Checked.__post_init__(self)
         sources = [name for name in ("density", "records", "list") if getattr(self, name)]
-        require(len(sources) < 2, f"{' and '.join(sources)}: one of them says where calls are")
+        require(len(sources) < 2, f"{' and '.join(sources)}: give one of them")
         require(len(self.by_hour) in (0, HOURS), f"by_hour has {len(self.by_hour)} numbers, not 24")
         counted = self.records or self.list
         require(

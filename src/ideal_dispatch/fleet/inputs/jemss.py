@@ -226,7 +226,7 @@ def _roads(folder: Path) -> tuple[RoadNetwork, FloatArray, FloatArray, IntArray]
 
 
 def _road_tables(folder: Path) -> tuple[JemssTable, JemssTable, JemssTable]:
-    """Tables of nodes, arcs and what is said of arcs, out of ``roads.zip``."""
+    """The tables nodes, arcs and miscData of ``roads.zip``."""
     file = folder / "roads.zip"
     check_source(file)
     tables: dict[str, JemssTable] = {}

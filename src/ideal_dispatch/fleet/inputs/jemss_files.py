@@ -40,7 +40,7 @@ class JemssTable:
         return len(next(iter(self.columns.values()), ()))
 
     def texts(self, name: str) -> tuple[str, ...]:
-        """A column as it is written."""
+        """A column as text."""
         if name not in self.columns:
             known = ", ".join(self.columns)
             raise FileFormatError(f"{self.where}: no column {name}; it has {known}")

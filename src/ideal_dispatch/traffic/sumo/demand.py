@@ -189,7 +189,7 @@ def _zones(network: RoadNetwork, usable: BoolArray) -> tuple[IntArray, npt.NDArr
     places = plane.to_metres(np.column_stack([network.lon, network.lat]))
     heads = places[network.head]
     cells = np.floor((heads - places.min(axis=0)) / _ZONE_M).astype(np.int64)
-    # an edge that cannot be used has no square of its own
+    # edges that cannot be used share the square of the first that can
     cells[~usable] = cells[np.argmax(usable)]
     _, number_of = np.unique(cells, axis=0, return_inverse=True)
     zone: IntArray = number_of.ravel().astype(np.int32)
