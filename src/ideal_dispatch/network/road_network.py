@@ -26,7 +26,7 @@ from ideal_dispatch.arrays import (
 from ideal_dispatch.errors import FileFormatError, InputError
 from ideal_dispatch.frames import DataFrame, frame
 from ideal_dispatch.network import SNAP_LIMIT_M, routing
-from ideal_dispatch.network.road_class import FALLBACK_CLASS, ROAD_CLASSES, USUAL_SPEED_KMH
+from ideal_dispatch.network.road_class import FALLBACK_CLASS, ROAD_CLASSES
 from ideal_dispatch.network.shortest_path import Adjacency
 from ideal_dispatch.network.turns import Turn, TurnGraph, turn_column
 
@@ -166,9 +166,8 @@ class RoadNetwork:
         """A network of exactly these edges: edge i stays edge i.
 
         Nodes are ``0 … n−1`` with n from ``num_nodes``, the coordinates or the
-        largest end. Left out: lanes are unknown, streets are two-way by name (no
-        reverse edge is added), the class is "unclassified". An unknown speed (NaN) becomes
-        the usual one of the road's class, :data:`USUAL_SPEED_KMH`, where the class has one.
+        largest end. Left out: speed and lanes are unknown, streets are two-way
+        by name (no reverse edge is added), the class is "unclassified".
         """
         tails: IntArray = numbers(tail, np.int32, "tail")
         heads: IntArray = numbers(head, np.int32, "head")
@@ -192,7 +191,7 @@ class RoadNetwork:
             num_nodes = largest + 1
         unknown_place, unknown = np.full(num_nodes, np.nan), np.full(edges, np.nan)
         points, starts = _geometry_columns(geometry, edges)
-        made = cls(
+        return cls(
             node_ids=np.arange(num_nodes) if node_ids is None else node_ids,  # type: ignore[arg-type]
             lon=unknown_place if lon is None else lon,  # type: ignore[arg-type]
             lat=unknown_place if lat is None else lat,  # type: ignore[arg-type]
@@ -209,11 +208,6 @@ class RoadNetwork:
             provenance=provenance or {},
             forbidden_turns=forbidden_turns,  # type: ignore[arg-type]
         )
-        usual = np.array([USUAL_SPEED_KMH.get(known, np.nan) for known in ROAD_CLASSES])
-        speeds = np.where(np.isnan(made.speed_kmh), usual[made.road_class], made.speed_kmh)
-        if np.array_equal(speeds, made.speed_kmh, equal_nan=True):
-            return made
-        return replace(made, speed_kmh=speeds)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "RoadNetwork":

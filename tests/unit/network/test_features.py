@@ -31,7 +31,7 @@ def test_the_papers_twenty_columns() -> None:
         features.T.tolist()
     )
     assert length_m == [100, 110, 120, 130, 10]
-    assert speed_kmh == [30, 30, 50, 80, 20], "the usual one of a residential road"
+    assert speed_kmh == [30, 50, 50, 80, 20], "default 50"
     assert neighbours_tail == [2, 1, 2, 1, 2], "loops are no neighbours"
     assert neighbours_head == [1, 2, 1, 2, 2]
     assert oneway == [0, 0, 1, 1, 0]

@@ -141,18 +141,6 @@ def test_free_flow_uses_the_default_limit() -> None:
     assert network.free_flow_times_s == pytest.approx(expected)
 
 
-def test_a_missing_speed_is_the_usual_one_of_the_class() -> None:
-    classes = ["motorway", "living_street", "tertiary", "motorway"]
-    network = RoadNetwork.from_arrays(
-        *TRIANGLE, speed_kmh=[np.nan, np.nan, np.nan, 90], road_class=classes
-    )
-    assert network.speed_kmh.tolist()[:2] == [100.0, 15.0]
-    assert np.isnan(network.speed_kmh[2])
-    assert network.speed_kmh[3] == 90.0
-    none = RoadNetwork.from_arrays(*TRIANGLE, road_class=classes)
-    assert none.free_flow_times_s[0] == pytest.approx(network.length_m[0] * 3.6 / 100.0)
-
-
 def test_polyline_is_straight_or_known(triangle: RoadNetwork) -> None:
     bend = [[0.0, 0.0], [0.5, 1.0], [1.0, 0.0]]
     network = RoadNetwork.from_arrays(
