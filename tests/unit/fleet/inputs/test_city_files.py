@@ -173,7 +173,7 @@ def test_a_model_gives_its_times_and_its_response_times(tmp_path: Path) -> None:
         ({"networks": "x"}, r"city.networks is not known; did you mean network\?"),
         ({"calls_per_day": -1}, r"\[city\] calls_per_day -1.0: more than 0 is needed"),
         ({"by_hour": [1.0] * 23}, "by_hour has 23 numbers, not 24"),
-        ({"records": "past.csv", "list": "past.csv"}, "records and list: one of them says where"),
+        ({"records": "past.csv", "list": "past.csv"}, "records and list"),
         ({"records": "past.csv", "by_hour": [1] * 24}, "by_hour beside records: hours are counted"),
         ({"list": "past.csv", "calls_per_day": 5}, "calls_per_day beside list: a list has its own"),
         ({"priorities": []}, "priorities is empty; name one or more"),
