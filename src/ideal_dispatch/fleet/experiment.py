@@ -100,8 +100,9 @@ class FleetExperiment(Checked):
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "FleetExperiment":
         """Read the file, or say in one line what is wrong with it."""
+        tables = read_toml(path)
         with complaints_about(path):
-            return cls.of(read_toml(path), Path(path).parent)
+            return cls.of(tables, Path(path).parent)
 
     @classmethod
     def of(cls, tables: Mapping[str, Any], folder: Path = Path()) -> "FleetExperiment":

@@ -95,6 +95,12 @@ def test_what_cannot_be_simulated_is_refused(tmp_path: Path, text: str, key: str
     assert key in str(caught.value)
 
 
+def test_a_file_that_is_missing_is_named_once(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="none.toml") as caught:
+        FleetExperiment.load(tmp_path / "none.toml")
+    assert str(caught.value).count("none.toml") == 1
+
+
 def test_names_of_files_are_plain() -> None:
     assert plain("Always / first arrival") == "always_first_arrival"
     assert (

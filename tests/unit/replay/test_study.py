@@ -446,7 +446,7 @@ def test_an_agencys_own_territories(town: Path, grid: RoadNetwork, tmp_path: Pat
     inputs = {name: read_manifest(tmp_path / name, EXPERIMENT)["inputs"] for name in labels}
     assert set(inputs["own"]) - set(inputs["nearest"]) == {"territories.csv"}
     (town / "territories.csv").write_text("node,depot\n3,Wst\n")
-    with pytest.raises(InputError, match=r"line 2: depot 'Wst': no such depot; there are W, E"):
+    with pytest.raises(InputError, match="line 2: depot .*Wst"):
         run_experiment(Experiment.load(town / "own.toml"), tmp_path / "other")
 
 
