@@ -1,6 +1,7 @@
 """The running dispatch on the desk: who is expected when, what is asked, what was done."""
 
 import re
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -123,6 +124,26 @@ def test_a_stand_down_is_asked_and_done(
     expect(row.locator(".state")).to_have_text("ended")
     expect(row).to_have_attribute("data-standing", "old")
     shoot(page, "stood_down")
+
+
+def test_an_older_view_does_not_replace_a_newer_one(
+    page: Page, made: dict[str, Any], do: Do
+) -> None:
+    """The answer to a question after the reply may come later than the event of the end."""
+    asked(page, made, do)
+
+    def late(route: Route) -> None:
+        answer = route.fetch()
+        time.sleep(4)
+        older = {"state": "stood_down", "ended_at": None, "as_of": made["asked_at"]}
+        route.fulfill(response=answer, json=answer.json() | older)
+
+    page.route("**/v1/dispatches/*", late)
+    with page.expect_response("**/v1/dispatches/*"):
+        page.keyboard.press("a")
+    page.wait_for_timeout(500)
+    state = page.locator(f".call-row[data-id='{made['id']}'] .state")
+    expect(state).to_have_text("ended")
 
 
 def test_a_second_that_is_kept_goes_on(

@@ -243,7 +243,7 @@ function asked() {
 /** A reply was sent, or recorded: a second press of the same key must not answer something else. */
 function changed(dispatch) {
   if (dispatch) {
-    store.dispatches.set(dispatch.id, dispatch);
+    if (!(store.dispatches.get(dispatch.id)?.as_of > dispatch.as_of)) store.dispatches.set(dispatch.id, dispatch);
     guard();
   }
   draw();
