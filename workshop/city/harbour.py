@@ -1,5 +1,7 @@
 """The plan of Port Almery turned into a city."""
 
+from dataclasses import replace
+
 import numpy as np
 import numpy.typing as npt
 import shapely
@@ -83,13 +85,13 @@ def _network(
     order = np.lexsort((ends[:, 1], ends[:, 0]))
     piece_of, forward, ends = piece_of[order], forward[order], ends[order]
     street_of = [streets[pieces[index].street] for index in piece_of]
-    return RoadNetwork.from_arrays(
+    limits_kmh = limits[[pieces[index].street for index in piece_of]]
+    network = RoadNetwork.from_arrays(
         ends[:, 0],
         ends[:, 1],
         lengths[piece_of],
         lonlat[:, 0],
         lonlat[:, 1],
-        speed_kmh=limits[[pieces[index].street for index in piece_of]],
         lanes=lanes[piece_of],
         oneway=oneway[piece_of],
         road_class=[street.road_class for street in street_of],
@@ -100,6 +102,8 @@ def _network(
         ],
         provenance={"source": "ideal_dispatch.cities.harbour", "seed": seed},
     )
+    # limits that are not posted stay unknown: the shipped model and recording know them so
+    return replace(network, speed_kmh=limits_kmh)
 
 
 def _shape(chart: FloatArray) -> FloatArray:
