@@ -164,6 +164,9 @@ class EventStreams:
                     data = data["answer"]
                 elif kind == "dispatch":
                     data = dispatches.shown_fields(data["dispatch"])
+                elif kind == "closure":
+                    kind = "closures"
+                    data = [self._closures.plain(one, state.now) for one in state.closures()]
             except Exception:  # one damaged row must not hold up those after it
                 log.exception("events: row %d of the log is left out", row.number)
                 continue
@@ -172,9 +175,6 @@ class EventStreams:
                 continue
             if plain:
                 messages.append(_message("units", plain))
-            if kind == "closure":
-                kind = "closures"
-                data = [self._closures.plain(one, state.now) for one in state.closures()]
             messages.append(_message(kind, data, row.number))
         return found[-1].number, messages
 
