@@ -263,6 +263,44 @@ def test_a_dispatch_that_cannot_be_followed_does_not_hold_up_others(
     wait_for(lambda: client.read(where)["primary"]["status"] == "en_route")
 
 
+def test_a_second_that_is_stood_down_is_free_at_once(client: Local, town: Town) -> None:
+    made = ask(client, town)
+    assert refused(client, made, "stand_down") == "ended", "nothing runs yet"
+    second = client.reply(made).json()["second"]["unit"]
+    where = f"/v1/dispatches/{made['id']}"
+    assert refused(client, made, "keep") == "answered", "nothing is asked"
+    assert client.reply(made, "stand_down").status_code == 200
+    assert (client.read(where)["state"], client.unit(second)["promised"]) == ("stood_down", None)
+    assert client.reply(made, "stand_down").status_code == 200, "the same reply again"
+    assert refused(client, made, "stand_down", text="again") == "ended"
+    client.report({"id": "A1", "status": "on_scene", "call_id": made["call_id"]})
+    step(client, 2)
+    wait_for(lambda: client.read(where)["state"] == "ended")
+    assert refused(client, made, "stand_down", text="late") == "ended"
+
+
+def test_another_unit_is_proposed_and_sent_where_the_second_is_lost(
+    client: Local, town: Town
+) -> None:
+    made = ask(client, town)
+    second = client.reply(made).json()["second"]["unit"]
+    where = f"/v1/dispatches/{made['id']}"
+    near = {"id": "C1", "depot": "D2", "status": "available", **town.place(64)}
+    client.report(near, {"id": second, "status": "out_of_service"})
+    step(client, 2)
+    asked = wait_for(lambda: client.read(where)["question"])
+    assert (asked["advice"], asked["unit"]) == ("send_one", "C1")
+    assert refused(client, made, "send_one", question="another") == "superseded"
+    assert client.reply(made, "send_one", question=asked["id"]).status_code == 200
+    assert client.unit("C1")["promised"]["kind"] == "accepted"
+    shown = client.read(where)
+    assert (shown["state"], shown["question"]) == ("running", None)
+    assert shown["second"]["unit"] == "C1"
+    late = client.reply(made, "keep", role="admin", question=asked["id"])
+    assert (late.status_code, late.json()["error"]["code"]) == (409, "answered")
+    assert late.json()["error"]["reply"]["action"] == "send_one"
+
+
 def test_a_look_at_a_dispatch_that_finds_nothing_new_is_not_logged(
     client: Local, town: Town
 ) -> None:

@@ -20,6 +20,7 @@ from ideal_dispatch.service.deciding.assets import Closed, load_assets
 from ideal_dispatch.service.deciding.engine import Engine
 from ideal_dispatch.service.deciding.weather import KnownWeather, WeatherPoll, oldest_s
 from ideal_dispatch.service.errors import ClosesTooMuchError
+from ideal_dispatch.service.record.rows import ClosureRow, canonical
 from tests.service_town import DEPOTS
 from tests.unit.service.deciding.conftest import NOW, SmallCity
 
@@ -58,6 +59,17 @@ def test_a_closure_has_a_bounded_number_of_edges(
     monkeypatch.setattr(closures, "MOST_CLOSED", 1)
     with pytest.raises(InputError, match="2 edges"):
         ClosureLayer(city.network).draw("edges", [3, 5], whole_city=False)
+
+
+def test_a_closure_of_another_network_is_laid_again_where_it_was_drawn(city: SmallCity) -> None:
+    def closed(**drawn: Any) -> tuple[int, ...]:
+        shape = {"network": "another", "edges": [1], "line": None, "polygon": None, **drawn}
+        return layer.edges(ClosureRow("x", canonical(shape), NOW, None, None))
+
+    layer = ClosureLayer(city.network)
+    assert 40 in closed(line=city.network.polyline(40).tolist())
+    assert closed() == (), "its edges are of the other network"
+    assert closed(line=[[0.0, 0.0], [0.1, 0.1]]) == ()
 
 
 def test_cover_falls_with_units_and_with_open_roads(view: Engine, city: SmallCity) -> None:
