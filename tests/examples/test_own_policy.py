@@ -39,8 +39,8 @@ def test_it_is_replayed_and_reported_like_ours(copied: Path) -> None:
     assert {"router", "close-race, +25 %", "close-race, +50 %", "close-race, as set"} <= set(rows)
     page = (copied / "report" / "report.html").read_text()
     assert "close-race" in page
-    assert "close-race" in (copied / "report/tables/saved-experienced.csv").read_text()
-    assert (copied / "report/tables/wilcoxon-close-race-experienced.csv").is_file()
+    assert "close-race" in (copied / "report/tables/saved.csv").read_text()
+    assert (copied / "report/tables/wilcoxon-close-race.csv").is_file()
 
 
 def test_an_installed_package_is_found_by_its_names(copied: Path, tmp_path: Path) -> None:

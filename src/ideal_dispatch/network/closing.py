@@ -92,10 +92,14 @@ def _drawn(text: str) -> Iterator[tuple[str, list[int] | list[list[float]]]]:
         shapes = shapely.from_geojson(Path(text).read_text(encoding="utf-8-sig"))
     except (shapely.errors.GEOSException, UnicodeDecodeError) as error:
         raise InputError(f"not GeoJSON ({str(error).splitlines()[0]})") from None
-    for shape in shapely.get_parts(shapely.get_parts(shapes)):
+    parts_left = [shapes]
+    while parts_left:
+        shape = parts_left.pop()
         if shape.geom_type == "Polygon" and not shape.is_empty:
             yield "polygon", shapely.get_coordinates(shape.exterior).tolist()
         elif shape.geom_type == "LineString" and not shape.is_empty:
             yield "line", shapely.get_coordinates(shape).tolist()
+        elif hasattr(shape, "geoms") and not shape.is_empty:
+            parts_left += shape.geoms
         else:
             raise InputError(f"a {shape.geom_type} closes no road; draw lines or polygons")

@@ -527,7 +527,7 @@ def test_closed_roads_are_driven_around(
     ("content", "words"),
     [
         (None, "no such file"),
-        ("{", "no GeoJSON"),
+        ("{", "not GeoJSON"),
         ('{"type": "Point", "coordinates": [114, 22]}', "a Point closes no road; draw lines or"),
         ('{"type": "FeatureCollection", "features": []}', "a GeometryCollection closes no road"),
         ('{"type": "LineString", "coordinates": [[0, 0], [1, 0]]}', "line: no road runs within"),
