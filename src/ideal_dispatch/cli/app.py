@@ -6,14 +6,15 @@ from importlib import import_module
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
-from ideal_dispatch.cli.help import CommandLine, Commands
+from ideal_dispatch.cli.help import CommandLine, as_code
 from ideal_dispatch.cli.terminal import err, warn
 from ideal_dispatch.errors import IdealError, in_one_line
 
 
-class _Commands(Commands):
-    """Commands that say so when they are interrupted, rather than just end."""
+class _Commands(TyperGroup):
+    """Lists commands in the order of use and reports an interruption in one line."""
 
     def invoke(self, ctx: Any) -> Any:
         try:
@@ -33,30 +34,33 @@ _ORDER = (
 )  # fmt: skip
 """Every command or group of commands: a module of that name has it."""
 
-_EPILOG = """\
-Words:
-  depot          where ambulances wait for calls
-  router         a service that promises travel times, such as Google's
-  model          what was learned from past trips: how long every road takes
-                 at some hour and weather, and how far that may be off
-  policy         a rule that says who drives to a call, and when two do
-  threshold      the seconds a second ambulance must be worth to be sent
-  replay         calls driven again under several policies, in the same traffic
-  embedded city  Port Almery, a made-up city that comes with this program; used
-                 by every command that is given no city of yours
+_WORDS = """\
+Is a second ambulance worth sending to a call, and from where?
 
+- depot: where ambulances wait for calls
+- router: a service that promises travel times, such as Google's
+- model: what was learned from past trips: the time each road takes at some hour and
+  weather, and how far that may be off
+- policy: a rule that decides who drives to a call, and whether two do
+- threshold: the seconds a second ambulance must be worth to be sent
+- replay: calls driven again under several policies, in the same traffic
+- embedded city: Port Almery, a fictional city that comes with this program; the default
+  of every command
+"""
+
+_EXAMPLES = """\
 Examples:
-  ideal demo            # see it work from beginning to end
-  ideal serve           # open the dispatcher's desk, with simulated calls
-  ideal serve --simulate  # the same city alive: an hour in a minute
-  ideal records --help  # read what a command does and needs
+  ideal demo            # the whole story in two minutes
+  ideal serve           # the dispatcher's desk, with simulated calls
+  ideal serve --simulate  # a simulated city, an hour in a minute
+  ideal records --help  # what a group of commands does
 """
 
 app = CommandLine(
-    "Is a second ambulance worth sending to a call, and from where?",
+    _WORDS,
     cls=_Commands,
     name="ideal",
-    epilog=_EPILOG,
+    epilog=as_code(_EXAMPLES),
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 

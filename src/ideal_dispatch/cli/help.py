@@ -1,8 +1,7 @@
-"""How ``--help`` reads: for people who do not program, in eighty columns.
+"""Builds Typer's options from docstrings, which hold the text of every ``--help``.
 
-A command's docstring is its help: what it does, a line for each option, examples.
-On the screen, what must be given comes before what may be, values have words
-(FILE, SECONDS) rather than types, and examples stand as they are typed.
+A command's docstring says what it does, then has a line for each option, then examples.
+Values are named by words (FILE, SECONDS) rather than by types.
 """
 
 import inspect
@@ -11,16 +10,12 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import fields, is_dataclass
 from functools import wraps
-from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin
+from typing import Annotated, Any, get_args, get_origin
 
 import typer
-from typer.core import TyperCommand, TyperGroup
 from typer.models import CommandFunctionType as Function
 
 from ideal_dispatch.ranges import UNIONS
-
-if TYPE_CHECKING:
-    from rich.console import RenderableType
 
 SPECIAL = "For specialists"
 """Heading of options that few people need, as their ``rich_help_panel``."""
@@ -39,58 +34,20 @@ Options:
 """
 """Options of several commands, where they say nothing else."""
 
-_GIVEN, _OPTIONAL, _COMMANDS = "You give", "You may give", "Commands"
 _SECTION = rf"\n\n(?=(?:Options|{SPECIAL}|Examples?):\n)"
-_WIDEST = 100
-_HELP = "Show this text and exit."
-
-
-class _ForPeople:
-    """What prints the help of a command or of a group of commands."""
-
-    def format_help(self, ctx: Any, formatter: Any) -> None:
-        from rich.console import Group
-
-        from ideal_dispatch.cli.terminal import out
-
-        with out.capture() as captured:
-            out.print(Group(*_parts(self, ctx)), width=min(out.width, _WIDEST))
-        formatter.write("\n".join(line.rstrip() for line in captured.get().splitlines()))
-
-
-class Command(_ForPeople, TyperCommand):
-    """A command with a help for people."""
-
-    def collect_usage_pieces(self, ctx: Any) -> list[str]:
-        """What must be given, then that there is more."""
-        arguments, options = [], []
-        for one in self.get_params(ctx):
-            if one.param_type_name == "argument":
-                arguments.append(f"{one.metavar}" if one.required else f"[{one.metavar}]")
-            elif one.required:
-                options.append(f"{min(one.opts, key=len)} {one.metavar}")
-        return [*arguments, *options, "[options]"]
-
-
-class Commands(_ForPeople, TyperGroup):
-    """A group of commands with a help for people, shown where no command is named."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        if not args and not ctx.resilient_parsing:
-            typer.echo(ctx.get_help())
-            ctx.exit(2)
-        return super().parse_args(ctx, args)
-
-    def collect_usage_pieces(self, ctx: Any) -> list[str]:
-        return ["COMMAND", "..."]
 
 
 class CommandLine(typer.Typer):
-    """Commands, every one of them with a help for people."""
+    """A group of commands, each described by its docstring."""
 
-    def __init__(self, help: str, *, cls: type[TyperGroup] = Commands, **settings: Any) -> None:  # noqa: A002
+    def __init__(self, help: str, **settings: Any) -> None:  # noqa: A002
         super().__init__(
-            help=help, cls=cls, add_completion=False, pretty_exceptions_enable=False, **settings
+            help=help,
+            add_completion=False,
+            no_args_is_help=True,
+            pretty_exceptions_enable=False,
+            rich_markup_mode="markdown",
+            **settings,
         )
 
     def command(self, name: str | None = None, **settings: Any) -> Callable[[Function], Function]:
@@ -107,10 +64,16 @@ class CommandLine(typer.Typer):
 
         def added(function: Function) -> Function:
             run, text, examples = described(function)
-            add(name, cls=Command, help=text, epilog=examples, **settings)(run)
+            add(name, help=text, epilog=as_code(examples), **settings)(run)
             return function
 
         return added
+
+
+def as_code(examples: str) -> str:
+    """A heading and the lines below it, as Markdown that keeps the lines."""
+    heading, _, lines = examples.partition("\n")
+    return f"{heading}\n```text\n{inspect.cleandoc(lines)}\n```"
 
 
 def _entries(sections: Iterable[str]) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -181,61 +144,3 @@ def _limits(wanted: Any) -> tuple[Any, tuple[float | None, float | None]]:
         return wanted, (None, None)
     kind, limits = get_args(number)
     return kind, (limits.least, limits.most if limits.most < math.inf else None)
-
-
-def _parts(command: Any, ctx: Any) -> "Iterator[RenderableType]":
-    from rich.padding import Padding
-    from rich.table import Table
-    from rich.text import Text
-
-    usage = " ".join(command.collect_usage_pieces(ctx))
-    yield Text.assemble(("Usage: ", "bold"), f"{ctx.command_path} {usage}")
-    for paragraph in (command.help or "").strip().split("\n\n"):
-        yield Text("\n" + " ".join(paragraph.split()))
-    sections = _sections(command, ctx)
-    left = max(len(name) for rows in sections.values() for name, _ in rows)
-    for title, rows in sections.items():
-        grid = Table.grid(padding=(0, 2, 0, 0))
-        grid.add_column(style="cyan", no_wrap=True, min_width=left)
-        grid.add_column()
-        for row in rows:
-            grid.add_row(*map(Text, row))
-        yield Text(f"\n{title}:", style="bold")
-        yield Padding(grid, (0, 0, 0, 2))
-    yield Text("\n" + (command.epilog or _examples(command, ctx)).strip("\n"))
-
-
-def _examples(group: Any, ctx: Any) -> str:
-    """The first example of every command of a group."""
-    commands = [group.get_command(ctx, name) for name in group.list_commands(ctx)]
-    first = [re.match(r".*:\n((?:.*\\\n)*.*)", command.epilog) for command in commands]
-    return "\n".join(["Examples:", *(found[1] for found in first if found)])
-
-
-def _sections(command: Any, ctx: Any) -> dict[str, list[tuple[str, str]]]:
-    """Rows of names and texts by heading."""
-    sections: dict[str, list[tuple[str, str]]]
-    sections = {_COMMANDS: [], _GIVEN: [], _OPTIONAL: [], SPECIAL: []}
-    for name in command.list_commands(ctx) if isinstance(command, TyperGroup) else ():
-        told = command.get_command(ctx, name).help.split("\n\n")[0]
-        sections[_COMMANDS].append((name, " ".join(told.split())))
-    for one in command.get_params(ctx):
-        title = _GIVEN if one.required else one.rich_help_panel or _OPTIONAL
-        sections[title].append((_name(one), _text(one)))
-    return {title: rows for title, rows in sections.items() if rows}
-
-
-def _name(one: Any) -> str:
-    if one.param_type_name == "argument":
-        return str(one.metavar)
-    names = ", ".join(sorted(one.opts, key=len))
-    if one.is_flag:
-        return " / ".join([names, *one.secondary_opts])
-    return f"{names} {one.metavar}"
-
-
-def _text(one: Any) -> str:
-    if one.name == "help":
-        return _HELP
-    told = one.param_type_name == "argument" or one.is_flag or one.default in (None, [])
-    return str(one.help) if told else f"{one.help} [default: {one.default}]"

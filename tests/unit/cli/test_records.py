@@ -88,10 +88,6 @@ def test_inputs_are_never_overwritten(place: Path) -> None:
     assert "report.json would be overwritten; choose another folder" in done.stderr
 
 
-def test_help_has_examples(tmp_path: Path) -> None:
-    assert "Examples" in ideal("records", "prepare", "--help", cwd=tmp_path).stdout
-
-
 RESPONSES = (
     "records", "responses", "log/unit_log.csv", "--config", "log/log.toml",
     "--stations", "log/depots.csv", "--network", "log/city.network", "-o",

@@ -177,11 +177,6 @@ def test_from_the_shell(town: Path) -> None:
     assert done.stdout.count("06:00–08:00") == 3
 
 
-@pytest.mark.parametrize("command", ["simulate", "info"])
-def test_help_has_examples(command: str) -> None:
-    assert "Example" in said(command, "--help")
-
-
 def test_hours_are_chosen_and_nonsense_is_one_line(town: Path) -> None:
     text = said(
         "simulate", "--days", "1", "--hours", "7-8,17-19", *TOWN, "-o", "hours.traffic",
