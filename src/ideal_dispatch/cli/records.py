@@ -5,15 +5,7 @@ from typing import Any
 
 from ideal_dispatch.cli.help import CommandLine
 from ideal_dispatch.cli.options import check_file, check_folder
-from ideal_dispatch.cli.terminal import (
-    out,
-    print_facts,
-    print_next,
-    print_table,
-    say,
-    stages,
-    warn,
-)
+from ideal_dispatch.cli.terminal import out, print_facts, print_next, print_report, say, stages
 from ideal_dispatch.errors import InputError
 
 app = CommandLine("Turn an agency's records of calls and units into what models learn from.")
@@ -58,8 +50,9 @@ def prepare(
         prepared = prepare_records(records, network, depots, settings, progress)
         progress("writing the report")
         output.mkdir(parents=True, exist_ok=True)
-        facts = write_trips(prepared, network, settings, output)
-    _show(facts)
+        report, facts = write_trips(prepared, network, settings, output)
+    print_report(report, "exclusions", "quarantine", "preparation")
+    _show_words(facts["unknown_words"])
     say(f"wrote {', '.join(FILES)} to {output}")
     if not facts["trips"]:
         raise InputError(f"{records}: no usable trip remains; see {output / 'report.html'}")
@@ -123,87 +116,20 @@ def responses(
         network = None if network_file is None else RoadNetwork.load(network_file)
         read = read_responses(log, settings, stations, insist=insist)
         progress("writing the report")
-        facts = write_responses(read, output, network)
+        report = write_responses(read, output, network)
         if trips is not None and network is not None:
             progress("making trips")
             made, _ = read.responses.trips(
                 network, weather=weather_provider(settings), rules=settings.weather
             )
             made.save(trips)
-    _show_responses(facts)
+    print_report(report, "left-out")
     written = [*report_files(output), *([] if trips is None else [trips])]
     say(f"wrote {output}, {', '.join(path.name for path in written)}")
-    if not facts["responses"]:
+    if not len(read.responses):
         raise InputError(f"{log}: no usable row; see {report_files(output)[0]}")
     if trips is not None:
         print_next("ideal", "train", trips, "--network", network_file, "-o", "model/")
-
-
-def _show(facts: dict[str, Any]) -> None:
-    rows = {
-        "read as": facts["form"],
-        "rows": f"{facts['rows']:,}",
-        "quarantined": f"{facts['quarantined']:,}",
-        "excluded": f"{facts['excluded']:,}",
-        "trips": f"{facts['trips']:,}",
-    }
-    rows |= {f"  by {name}": f"{n:,}" for name, n in facts["targets"].items() if n}
-    if facts["trips"]:
-        rows["median travel time"] = f"{facts['travel_time_s']['p50'] / 60:.1f} min"
-        rows["median speed"] = f"{facts['speed_kmh']['p50']:.0f} km/h"
-    slope = facts["floor_slope"]
-    low, high = slope["confidence_95"]
-    interval = f" ({low:.2f} … {high:.2f})" if low is not None else ""
-    rows["seconds per floor"] = f"{slope['seconds_per_floor']:.2f}{interval}, {slope['method']}"
-    for name, depot in facts["preparation"].items():
-        if depot["seconds"] is not None:
-            rows[f"preparation, {name}"] = f"{depot['seconds']:.0f} s, {depot['method']}"
-    print_facts(facts["source"], rows)
-    applied = {r["says"]: f"{r['removed']:,}" for r in facts["exclusion_rules"] if r["removed"]}
-    if applied:
-        print_facts("Excluded, by the first rule that applies", applied)
-    if facts["quarantine_reasons"]:
-        reasons = {reason: f"{n:,}" for reason, n in facts["quarantine_reasons"].items()}
-        print_facts("Quarantined, every reason of a row", reasons)
-    _show_words(facts["unknown_words"])
-    for note in facts["notes"]:
-        warn(note, "note")
-
-
-def _show_responses(facts: dict[str, Any]) -> None:
-    rows = {
-        "read as": facts["form"],
-        "rows": f"{facts['rows']:,}",
-        "calls in the log": f"{facts['calls']:,}",
-        "calls with a unit": f"{facts['calls_with_units']:,}",
-        "units on calls": f"{facts['responses']:,}",
-        "rows left out": f"{facts['left_out']:,}",
-        "started on the road": f"{facts['from_road']:,}",
-        "races": f"{facts['races']:,}",
-    }
-    if "trips" in facts:
-        rows["trips on the network"] = f"{facts['trips']['trips']:,}"
-        rows["races with both on it"] = f"{facts['trips']['races']:,}"
-    print_facts(f"{facts['agency']}: {facts['source']}", rows)
-    out.print("Minutes: the median, and within which nine of ten are done", style="bold")
-    header = ("kind", "units", "turnout", "drive", "to scene", "recalled", "held")
-    groups = {"all": facts["all"], **facts["by_kind"]}
-    print_table(header, [_response_row(name, one) for name, one in groups.items()])
-    if facts["reasons"]:
-        reasons = {reason: f"{n:,}" for reason, n in facts["reasons"].items()}
-        print_facts("Left out, every reason of a row", reasons)
-    for note in facts["notes"]:
-        warn(note, "note")
-
-
-def _response_row(name: str, one: dict[str, Any]) -> list[str]:
-    def minutes(times: dict[str, float] | None) -> str:
-        return "–" if times is None else f"{times['p50'] / 60:.1f} ({times['p90'] / 60:.1f})"
-
-    share = one["recalled_share"]
-    recalled = "–" if share is None else f"{100 * share:.1f} %"
-    parts = (minutes(one[part]) for part in ("turnout_s", "drive_s", "response_s"))
-    return [name, f"{one['responses']:,}", *parts, recalled, minutes(one["held_s"])]
 
 
 def _show_words(words: list[dict[str, Any]]) -> None:

@@ -88,14 +88,15 @@ def write_trips(
     network: RoadNetwork,
     settings: AgencySettings,
     folder: str | os.PathLike[str],
-) -> dict[str, Any]:
-    """Write :data:`FILES` into an existing folder, each whole or not at all; gives the facts."""
+) -> tuple[Report, dict[str, Any]]:
+    """Write :data:`FILES` into a folder, each whole or not at all; gives page and facts."""
     where, trips, facts = Path(folder), prepared.trips, trips_facts(prepared, network, settings)
     trips.save(where / "trips.trips")
     write_quarantine(prepared, where / "quarantine.csv")
     _write_json(where / "report.json", facts)
-    write_file(where / "report.html", trips_report(prepared, network, settings, facts).html())
-    return facts
+    report = trips_report(prepared, network, settings, facts)
+    write_file(where / "report.html", report.html())
+    return report, facts
 
 
 def trips_report(
@@ -328,16 +329,17 @@ def report_files(responses: str | os.PathLike[str]) -> tuple[Path, Path, Path]:
 
 def write_responses(
     log: ReadLog, path: str | os.PathLike[str], network: RoadNetwork | None = None
-) -> dict[str, Any]:
-    """Write the responses, and :func:`report_files` beside them; gives the facts."""
+) -> Report:
+    """Write the responses, and :func:`report_files` beside them; gives the page."""
     page, numbers, left_out = report_files(path)
     found, facts = log.responses, responses_facts(log, network)
     found.save(path)
     rows = [(row, safe_cell("; ".join(reasons))) for row, reasons in log.left_out]
     write_csv(left_out, ("row", "reasons"), rows)
     _write_json(numbers, facts)
-    write_file(page, responses_report(log, network, facts, left_out.name).html())
-    return facts
+    report = responses_report(log, network, facts, left_out.name)
+    write_file(page, report.html())
+    return report
 
 
 def responses_report(
@@ -370,6 +372,8 @@ def responses_report(
         share = f"{100 * everything['recalled_share']:.1f} %"
         numbers.append(("recalled before they arrived", share))
     numbers.append(("races between two units", f"{facts['races']:,}"))
+    if "trips" in facts:
+        numbers.append(("arrivals become trips on the network", f"{facts['trips']['trips']:,}"))
     where: list[Figure | str | Table | None] = []
     if (~np.isnan(found.lon + found.lat)).any():
         caption = "Calls and the places that units started from."

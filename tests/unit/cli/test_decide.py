@@ -524,22 +524,22 @@ def test_closed_roads_are_driven_around(
 
 
 @pytest.mark.parametrize(
-    ("content", "words"),
+    "content",
     [
-        (None, "no such file"),
-        ("{", "not GeoJSON"),
-        ('{"type": "Point", "coordinates": [114, 22]}', "a Point closes no road; draw lines or"),
-        ('{"type": "FeatureCollection", "features": []}', "a GeometryCollection closes no road"),
-        ('{"type": "LineString", "coordinates": [[0, 0], [1, 0]]}', "line: no road runs within"),
+        None,
+        "{",
+        '{"type": "Point", "coordinates": [114, 22]}',
+        '{"type": "FeatureCollection", "features": []}',
+        '{"type": "LineString", "coordinates": [[0, 0], [1, 0]]}',
     ],
 )
 def test_files_of_closed_roads_that_make_no_sense(
-    told: dict[str, Any], tmp_path: Path, content: str | None, words: str
+    told: dict[str, Any], tmp_path: Path, content: str | None
 ) -> None:
     file = tmp_path / "works.geojson"
     if content is not None:
         file.write_text(content)
-    with pytest.raises(InputError, match=f"--closed .*works.geojson: .*{words}"):
+    with pytest.raises(InputError, match=r"--closed .*works\.geojson: "):
         decide(**told, closed=[str(file)])
 
 

@@ -26,8 +26,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_from_the_sample_records_to_trips(place: Path) -> None:
     done = ideal(*PREPARE, "out/deep", cwd=place)
-    for text in ("by subtraction", "seconds per floor", "preparation, Kelp Point",
-                 "CSV divided by commas, utf-8, decimal points", "Words that were not understood",
+    for text in ("Exclusion rules", "Preparation by depot", "Words that were not understood",
                  "depot '=HYPERLINK(0)'", '"=HYPERLINK(0)" = ""', "[depots.aliases]",
                  "the same call and unit as in an earlier row", "wrote trips.trips"):  # fmt: skip
         assert text in done.stdout
@@ -107,7 +106,7 @@ def test_from_the_sample_log_to_responses(log_place: Path) -> None:
     for text in ("units on calls", "trips on the network", "recalled", "incident is missing",
                  "wrote city.responses, city.html, city.json, city.left_out.csv"):  # fmt: skip
         assert text in done.stdout
-    assert "note: 3 rows: turnout is negative" in done.stderr
+    assert "warning: 3 rows: turnout is negative" in done.stderr
     facts = json.loads((log_place / "city.json").read_text())
     found = Responses.load(log_place / "city.responses")
     assert len(found) == facts["responses"] > 150

@@ -40,7 +40,7 @@ def test_the_quarantine_file(tmp_path: Path, grid: RoadNetwork) -> None:
 def test_a_report_without_trips(tmp_path: Path, grid: RoadNetwork) -> None:
     own = settings(exclusions={"months": ["2023-01"]})
     prepared = run(tmp_path, grid, GOOD, exclusions={"months": ["2023-01"]})
-    facts = write_trips(prepared, grid, own, tmp_path)
+    _, facts = write_trips(prepared, grid, own, tmp_path)
     assert facts["trips"] == 0
     html = (tmp_path / "report.html").read_text()
     assert [one["rule"] for one in facts["exclusion_rules"] if one["removed"]] == ["month"]
@@ -50,7 +50,7 @@ def test_a_report_without_trips(tmp_path: Path, grid: RoadNetwork) -> None:
 
 def test_the_report_lists_unknown_words(tmp_path: Path, grid: RoadNetwork) -> None:
     prepared = run(tmp_path, grid, "\n".join([GOOD.replace("West Side", "Westside 1")] * 3))
-    facts = write_trips(prepared, grid, settings(), tmp_path)
+    _, facts = write_trips(prepared, grid, settings(), tmp_path)
     assert facts["unknown_words"] == [
         {"field": "depot", "word": "Westside 1", "rows": 3, "nearest": "West Side",
          "setting": ["[depots.aliases]", '"Westside 1" = "West Side"']}
@@ -86,7 +86,7 @@ def test_reasons_are_counted_by_kind(tmp_path: Path, grid: RoadNetwork) -> None:
 def test_trips_are_counted_by_district(tmp_path: Path, grid: RoadNetwork) -> None:
     rows = [f"{GOOD},North", f"2{GOOD[1:]},North", f"3{GOOD[1:]},{'x' * 50}"]
     prepared = run(tmp_path, grid, "\n".join(rows), header=f"{HEADER},district")
-    facts = write_trips(prepared, grid, settings(), tmp_path)
+    _, facts = write_trips(prepared, grid, settings(), tmp_path)
     assert facts["districts"] == {"North": 2, "(50 characters)": 1}
 
 

@@ -5,12 +5,7 @@ import numpy as np
 import pytest
 
 from ideal_dispatch import Responses, RoadNetwork
-from ideal_dispatch.records.report import (
-    report_files,
-    responses_facts,
-    responses_report,
-    write_responses,
-)
+from ideal_dispatch.records.report import report_files, responses_facts, write_responses
 from tests.unit.records import logs
 from tests.unit.records.logs import DAY, PAIR
 
@@ -40,15 +35,15 @@ def test_what_is_counted(tmp_path: Path, grid: RoadNetwork) -> None:
 
 def test_the_files(tmp_path: Path, grid: RoadNetwork) -> None:
     read, path = logs.read(tmp_path, _rows()), tmp_path / "town.responses"
-    facts = write_responses(read, path, grid)
+    shown = write_responses(read, path, grid)
     page, numbers, left_out = report_files(path)
     assert (page.name, numbers.name, left_out.name) == (
         "town.html", "town.json", "town.left_out.csv"
     )  # fmt: skip
+    facts = responses_facts(read, grid)
     assert json.loads(numbers.read_text()) == facts
     assert left_out.read_text().startswith("row,reasons\n5,received is not a known form")
     assert len(Responses.load(path)) == 3
-    shown = responses_report(read, grid, facts, left_out.name)
     assert list(shown.figures) == ["map"]
     assert shown.tables["kinds"].header[-2:] == ["recalled %", "held, min"]
     assert shown.tables["kinds"].rows[0][-2:] == (facts["all"]["recalled_share"], 4.0)
@@ -62,17 +57,17 @@ def test_a_log_of_arrivals_alone_tells_no_recalls(tmp_path: Path) -> None:
     header = "incident,unit,dispatched,response_s"
     rows = "".join(f"{i},A,{DAY}1{i}:00:00,{200 + i}\n" for i in range(5))
     read = logs.read(tmp_path, rows, header, stations=None)
-    facts = write_responses(read, tmp_path / "x.responses")
+    facts, shown = responses_facts(read), write_responses(read, tmp_path / "x.responses")
     assert facts["all"]["recalled_share"] is None
     assert facts["all"]["turnout_s"] is None
-    shown = responses_report(read, None, facts, "x.csv")
     assert not shown.figures
     assert shown.tables["kinds"].header == ["kind of unit", "units", "dispatch to scene, min",
                                             "9 of 10, min"]  # fmt: skip
 
 
 def test_a_report_without_responses(tmp_path: Path) -> None:
-    facts = write_responses(logs.read(tmp_path, "1,A1\n"), tmp_path / "x.responses")
+    write_responses(logs.read(tmp_path, "1,A1\n"), tmp_path / "x.responses")
+    facts = json.loads((tmp_path / "x.json").read_text())
     assert facts["responses"] == 0
     assert facts["first_call"] is None
     assert "has more or fewer cells than the header" in (tmp_path / "x.html").read_text()

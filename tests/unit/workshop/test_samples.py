@@ -140,7 +140,7 @@ def test_nothing_personal_is_written(
     settings = AgencySettings.load(DATA / "agency.toml")
     for name in ("a", "b"):
         (tmp_path / name).mkdir()
-        facts = write_trips(prepared, network, settings, tmp_path / name)
+        _, facts = write_trips(prepared, network, settings, tmp_path / name)
     assert sorted(path.name for path in (tmp_path / "a").iterdir()) == sorted(FILES)
     written = {name: (tmp_path / "a" / name).read_bytes() for name in FILES}
     assert written == {name: (tmp_path / "b" / name).read_bytes() for name in FILES}

@@ -121,7 +121,7 @@ class Story:
         )  # fmt: skip
         self.watch(step, 0.6, "writing the report")
         output.mkdir()
-        facts = write_trips(prepared, network, settings, output)
+        _, facts = write_trips(prepared, network, settings, output)
         self.watch(step, 1.0, "")
         return prepared.trips, facts
 
