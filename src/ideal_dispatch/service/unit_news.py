@@ -195,7 +195,8 @@ def _count(
 def _worked(unit: Unit, one: UnitInList, depot: str | None, status: Status | None, at: int) -> Unit:
     """The unit as a report of its work leaves it."""
     now_is, call_id = status or unit.status, one.call_id
-    if call_id is None and now_is not in FREE and unit.status not in FREE:
+    working = now_is not in FREE and now_is != "out_of_service"
+    if call_id is None and working and unit.status not in FREE:
         call_id = unit.call_id
     return replace(
         unit, status=now_is, call_id=call_id, status_at=at, depot=depot or unit.depot,

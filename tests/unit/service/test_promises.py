@@ -138,6 +138,15 @@ def test_an_answered_advice_is_not_answered_again(client: Local, town: Town) -> 
     assert client.unit("B1")["promised"]["call_id"] == other["call_id"]
 
 
+def test_a_unit_keeps_its_call_until_its_work_ends(client: Local) -> None:
+    calls = []
+    for status in ("en_route", "on_scene", "out_of_service"):
+        given = {"call_id": "C7"} if status == "en_route" else {}
+        client.report({"id": "A1", "status": status} | given)
+        calls.append(client.unit("A1")["call_id"])
+    assert calls == ["C7", "C7", None]
+
+
 def test_the_first_reply_is_in_the_refusal_of_the_second(client: Local, town: Town) -> None:
     made = ask(client, town)
     said = client.reply(made).json()["reply"]
