@@ -232,8 +232,8 @@ def decide(
     """
     import numpy as np
 
+    from ideal_dispatch.cli.decision_view import print_answer, print_json
     from ideal_dispatch.cli.terminal import stages
-    from ideal_dispatch.cli.views.decision_view import print_answer, print_json
     from ideal_dispatch.dispatch import Answer
     from ideal_dispatch.dispatch import decide as decided
     from ideal_dispatch.dispatch.situation import UNTRACED, Trace

@@ -32,8 +32,7 @@ CHAPTERS = [
 
 def told(folder: Path) -> str:
     """What the story prints at a small scale."""
-    from ideal_dispatch.cli.demo import tell
-    from ideal_dispatch.cli.views.demo_story import Scale
+    from ideal_dispatch.cli.story import Scale, tell
 
     text = io.StringIO()
     with contextlib.redirect_stdout(text), contextlib.redirect_stderr(io.StringIO()):
@@ -59,13 +58,11 @@ def test_the_story_has_its_chapters_and_ends_with_the_next_command(
     for name in ("region", "router", "interval", "router-dual", "paper-ideal, dual", "ideal"):
         assert re.search(rf"^{name}\b.* +\d+\.\d+ *$", text, re.M), name
     assert "Why, by policy ideal" in text
-    assert "What a second ambulance could gain" in text
     assert re.search(r"95 % interval [\d.]+ s \w+ to [\d.]+ s \w+", " ".join(text.split()))
     assert "The second is" in text.split("What happened then")[1]
     assert f"wrote {folder / 'report' / 'report.html'}" in text
     told = text.split(CHAPTERS[-1])[1]
-    assert re.search(r"held for \d+\.\d\s+minutes", told)
-    assert "more of 1,000 survive" in " ".join(told.split())
+    assert "survivors" in told
     assert (folder / "fleet" / "fleet.html").is_file()
     assert (folder / "report" / "figures" / "fleet.png").read_bytes().startswith(b"\x89PNG")
     assert text.endswith("next: ideal serve\n")
@@ -75,16 +72,9 @@ def test_the_story_has_its_chapters_and_ends_with_the_next_command(
 
 
 @pytest.mark.slow
-def test_the_report_is_one_file_with_all_figures(demo: tuple[Path, str]) -> None:
+def test_the_report_is_one_file(demo: tuple[Path, str]) -> None:
     folder, text = demo
     page = html.unescape((folder / "report" / "report.html").read_text())
-    for caption in (
-        "Share of incidents on which a strategy is no later than the best drive",
-        "Regret against the paper's candidate set by dispatch volume",
-        "Share of incidents with at most so much regret",
-        "Below the map, what the router promised on the way",
-    ):
-        assert caption in page
     assert not re.search(r'(src|href)="(?!data:|#)', page), "nothing is loaded from elsewhere"
     call = re.search(r"\d{4}-\d\d-\d\d-\d{4}", text.split("What happened then")[1])
     assert call is not None
@@ -100,15 +90,13 @@ def test_no_day_but_the_training_days_is_touched(demo: tuple[Path, str]) -> None
     recording = harbour_traffic(harbour_city()).only(range(TRAINING_DAYS))
     local = recording.calendar.local
     training = {local(one.start).date().isoformat() for one in recording.stretches}
-    learned, calibrated, replayed = (
+    calibrated, replayed = (
         {json.loads(line)["incident"]["day"] for line in log.read_text().splitlines()}
-        for log in (
-            folder / name / "incidents.jsonl"
-            for name in ("learned/replay", "calibration", "replay")
-        )
+        for log in (folder / name / "incidents.jsonl" for name in ("calibration", "replay"))
     )
-    assert [len(learned), len(calibrated), len(replayed)] == [4, 2, 2]
-    assert learned | calibrated | replayed == training, "and so no day is in two of them"
+    assert [len(calibrated), len(replayed)] == [2, 2]
+    assert not calibrated & replayed
+    assert calibrated | replayed < training
 
 
 @pytest.mark.slow
@@ -169,8 +157,7 @@ class Without(PathFinder):
         lacking = name.partition(".")[0] in ("torch", "sklearn", "pandas", "openpyxl")
         return None if lacking else super().find_spec(name, *place)
 sys.meta_path = [Without if one is PathFinder else one for one in sys.meta_path]
-from ideal_dispatch.cli.demo import tell
-from ideal_dispatch.cli.views.demo_story import Scale, Story
+from ideal_dispatch.cli.story import Scale, Story, tell
 from ideal_dispatch.dispatch.policy_tables import FittedParts
 from ideal_dispatch.dispatch.policy_tables import policies_from
 scale = Scale(epochs=1, calls_per_day=6)
@@ -206,8 +193,7 @@ def test_the_story_without_the_packages_to_learn_with(tmp_path: Path) -> None:
     told = " ".join(text.split())
     assert "Chapters 1 and 2 need pip install 'ideal-dispatch[train]'" in told
     assert "the model is the one that comes with the city" in told
-    assert "1 of 5" not in text
-    assert "3 of 5  Replaying recorded days" in text
+    assert "Replaying recorded days" in text
     assert "Why, by policy ideal" in text
     assert (tmp_path / "out" / "report" / "report.html").exists()
     assert text.endswith("next: ideal serve\n")

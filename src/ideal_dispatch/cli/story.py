@@ -1,12 +1,13 @@
 """The chapters of the demo: records, training, replay, one call, a report, the fleet."""
 
+import shutil
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
-from shutil import copytree
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,12 +19,25 @@ from ideal_dispatch.cities import (
     harbour_city,
     harbour_traffic,
 )
+from ideal_dispatch.cli.decision_view import print_answer
+from ideal_dispatch.cli.terminal import bars, err, out, print_next, print_table, say, stages
+from ideal_dispatch.dispatch import Answer, Ideal, decide, observe
 from ideal_dispatch.dispatch.policy_tables import FittedParts, policies_from
 from ideal_dispatch.dispatch.situation import Incident, Readiness
+from ideal_dispatch.dispatch.survival import USUAL_CURVE, survival_curve
+from ideal_dispatch.errors import InputError
+from ideal_dispatch.evaluation.call_maps import words
+from ideal_dispatch.evaluation.fleet_report import PAGE, fleet_report, over
+from ideal_dispatch.evaluation.fleet_runs import FleetRuns
 from ideal_dispatch.evaluation.judged import Judged
+from ideal_dispatch.evaluation.metrics import day_t_interval
 from ideal_dispatch.evaluation.outcomes import Outcomes
+from ideal_dispatch.evaluation.replay_report import how_sure, replay_report
+from ideal_dispatch.evaluation.result_tables import regret_table
 from ideal_dispatch.evaluation.strategies import VOLUMES
 from ideal_dispatch.files import write_file
+from ideal_dispatch.fleet.experiment import FleetExperiment
+from ideal_dispatch.fleet.run import run_fleet
 from ideal_dispatch.forecast.response_time import ResponseModel
 from ideal_dispatch.pages import save_figure
 from ideal_dispatch.records.agency import AgencySettings
@@ -32,7 +46,6 @@ from ideal_dispatch.replay.experiment import Calls, Experiment, Ground
 from ideal_dispatch.replay.fitting import fit_parts, keep_model
 
 if TYPE_CHECKING:
-    from ideal_dispatch.dispatch import Answer
     from ideal_dispatch.learning import TrainedModel, TrainingProgress
     from ideal_dispatch.records import Trips
 
@@ -59,8 +72,21 @@ _WITH_SHIPPED_MODEL = _POLICIES | {
 _FLEET_POLICIES = {"always": {"kind": "always"}, "priced C": {"kind": "survival"}}
 _LOADS = (0.3, 0.5, 0.7)
 
+_MARK = "Written by `ideal demo`, which replaces it when it runs again.\n"
+_NOTE = f"""{_MARK}
+agency/       made-up records of an agency, messy as real ones are, and its weather
+prepared/     the trips in them, the rows left out, and report.html about both
+learned/      the model and all else that policies learned from past days
+calibration/  log of the days on which thresholds were set
+replay/       log of the days on which policies were compared
+report/       report.html: tables, figures and maps of the comparison
+fleet/        some years of the whole fleet, and fleet.html about them
+"""
+_NOTE_FILE = "README.txt"
+_PARTS = ("agency", "prepared", "learned", "calibration", "replay", "report", "fleet")
+
 Watch = Callable[[str, float, str], None]
-"""Told the current step, the share of it that is done, and a remark."""
+"""Receives the current step, the share of it that is done, and a remark."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +100,7 @@ class Scale:
 
 @dataclass(eq=False)
 class Story:
-    """One telling of the demo, in a folder of its own."""
+    """One run of the demo, in its own folder."""
 
     folder: Path
     seed: int
@@ -113,7 +139,7 @@ class Story:
         agency, output = self.folder / "agency", self.folder / "prepared"
         step, network = "preparing records", self.city.network
         self.watch(step, 0.0, "")
-        copytree(HARBOUR_RECORDS, agency)
+        shutil.copytree(HARBOUR_RECORDS, agency)
         settings = AgencySettings.load(agency / "agency.toml")
         prepared = prepare_records(
             agency / "records.csv", network, agency / "depots.csv", settings,
@@ -146,8 +172,6 @@ class Story:
 
     def replay(self, trips: "Trips | None") -> tuple[FittedParts, Judged]:
         """What the policies learned from past days, and how they did on other days."""
-        from ideal_dispatch.dispatch.survival import USUAL_CURVE, survival_curve
-
         if trips is None:  # the model that comes with the city has learned from all days here
             parts = FittedParts(self.city.model, self.city.responses)
         else:
@@ -191,10 +215,8 @@ class Story:
 
         return entries[max(entries, key=telling)]
 
-    def decide(self, entry: dict[str, Any], parts: FittedParts, judged: Judged) -> "Answer":
+    def decide(self, entry: dict[str, Any], parts: FittedParts, judged: Judged) -> Answer:
         """Decide about a call of the log again, by arrivals, with the first volume's threshold."""
-        from ideal_dispatch.dispatch import Answer, Ideal, decide, observe
-
         said, ground = entry["incident"], self.ground
         call = Incident(said["name"], said["node"], datetime.fromisoformat(said["at"]))
         situation = observe(
@@ -211,13 +233,11 @@ class Story:
 
     def report(self, judged: Judged, incident: str) -> Path:
         """One page with all tables and figures, the incident's map among them."""
-        from ideal_dispatch.evaluation.replay_report import replay_report
-
-        stages: list[str] = []
+        reached: list[str] = []
 
         def progress(stage: str) -> None:
-            stages.append(stage)
-            self.watch("report", min(len(stages) / 8, 1.0), stage)
+            reached.append(stage)
+            self.watch("report", min(len(reached) / 8, 1.0), stage)
 
         why = "the demo's chapter 4: the call in which the second ambulance saved most"
         folder, network = self.folder / "report", self.city.network
@@ -227,11 +247,6 @@ class Story:
 
     def fleet(self) -> tuple[list[str], Path, Path]:
         """What second ambulances cost the others: in words, a page, and a picture of the report."""
-        from ideal_dispatch.evaluation.fleet_report import PAGE, fleet_report, over
-        from ideal_dispatch.evaluation.fleet_runs import FleetRuns
-        from ideal_dispatch.fleet.experiment import FleetExperiment
-        from ideal_dispatch.fleet.run import run_fleet
-
         folder = self.folder / "fleet"
         experiment = FleetExperiment(
             "demo", utilisation=_LOADS, seeds=(self.seed,), years=self.scale.fleet_years,
@@ -246,3 +261,144 @@ class Story:
         save_figure(over(group), picture)
         lines = [f"{value} {label}." for label, value in report.numbers]
         return lines, folder / PAGE, picture
+
+
+def tell(folder: Path, seed: int, scale: Scale) -> None:
+    """Run and print all chapters at some scale."""
+    _clear(folder)
+    began = time.monotonic()
+    with stages("Loading the embedded city"):
+        story = Story(folder, seed, scale)
+        city, ground = story.city, story.ground
+    _say(
+        f"[bold]{city.name}[/], a fictional harbour city: {city.network.num_nodes:,} junctions, "
+        f"{city.network.num_edges:,} road segments, ambulances at "
+        f"{' and '.join(depot.name for depot in city.depots)}, {len(ground.recording.days)} days "
+        "of simulated traffic.",
+        markup=True,
+    )
+    trips = None
+    if not story.can_learn:
+        out.print()
+        _say(
+            "Chapters 1 and 2 need pip install 'ideal-dispatch[train]'. Without it the model is "
+            "the one that comes with the city. It has learned from the days that are replayed "
+            "here, so it looks better than it is."
+        )
+    else:
+        _chapter(1, "An agency's records", "ideal records prepare")
+        with bars() as story.watch:
+            trips, facts = story.prepare()
+        _show_records(facts)
+        _chapter(2, "Learning travel times", "ideal train")
+        with bars() as story.watch:
+            run = story.train(trips)
+        _show_training(run, trips)
+    unseen = "days that were not learned from" if story.can_learn else "recorded days"
+    _chapter(3, f"Replaying {unseen}", "ideal replay")
+    with bars() as story.watch:
+        parts, judged = story.replay(trips)
+    _show_replay(story, judged)
+    _chapter(4, "One call", "ideal decide")
+    entry = story.telling_call(judged)
+    with stages("Searching other roads"):
+        answer = story.decide(entry, parts, judged)
+    print_answer(answer, story.city)
+    out.print()
+    out.print("What happened then", style="bold")
+    told, _, _ = words(entry, OWN, WORLD).partition(f" {OWN}: ")  # the log's threshold is another
+    _say(told)
+    _chapter(5, "The report", "ideal report")
+    with bars() as story.watch:
+        page = story.report(judged, entry["incident"]["name"])
+    say(f"wrote {page}")
+    _chapter(6, "The whole fleet", "ideal fleet simulate")
+    with bars() as story.watch:
+        lines, page, picture = story.fleet()
+    _say("\n".join(lines))
+    say(f"wrote {page} and {picture}")
+    took = time.monotonic() - began
+    err.print(f"all of it took {took // 60:.0f} min {took % 60:02.0f} s", style="dim")
+    print_next("ideal", "serve")
+
+
+def _clear(folder: Path) -> None:
+    """Make room for a new run; what another program wrote is left alone."""
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"-o {folder}: is a file; name a folder")
+    note = folder / _NOTE_FILE
+    there = [name for name in (*_PARTS, _NOTE_FILE) if (folder / name).exists()]
+    ours = note.is_file() and note.read_text(errors="replace").startswith(_MARK)
+    if there and not ours:
+        raise InputError(f"-o {folder}: holds {there[0]} of something else; name another folder")
+    folder.mkdir(parents=True, exist_ok=True)
+    note.write_text(_NOTE)
+    for name in _PARTS:
+        if (folder / name).exists():
+            shutil.rmtree(folder / name)
+
+
+def _say(text: str, markup: bool = False) -> None:
+    out.print(text, width=min(out.width, 80), markup=markup)
+
+
+def _chapter(number: int, title: str, command: str) -> None:
+    out.print()
+    out.print(f"[bold]{number} of 6  {title}[/]  [dim]{command}[/]")
+
+
+def _show_records(facts: dict[str, Any]) -> None:
+    slope = facts["floor_slope"]
+    low, high = slope["confidence_95"]
+    _say(
+        "Made-up calls of a year, answered in the simulated traffic and noted carelessly: "
+        f"{facts['rows']:,} rows became {facts['trips']:,} trips, {facts['quarantined']} cannot "
+        f"be read or placed, {facts['excluded']} are left out by a rule. Where no one noted the "
+        "drive, it is what remains of the time from call to CPR; a floor takes "
+        f"{slope['seconds_per_floor']:.2f} s ({low:.2f} … {high:.2f}), and 1.90 s in truth.",
+    )
+
+
+def _show_training(run: "TrainedModel", trips: "Trips") -> None:
+    from ideal_dispatch.learning.baselines import TripTable, constant
+    from ideal_dispatch.learning.scores import scores
+
+    rows, network = run.split.test, run.data.network
+    test = trips.select(rows)
+    learned_from = TripTable.of(network, trips.select(run.split.train))
+    plain = constant().fit(learned_from).predict(TripTable.of(network, test))
+    own = scores(test.observed_s, run.predicted_s[rows])
+    _say(
+        "Records have no routes: times of roads are learned through shortest paths. On "
+        f"{own.trips} trips of other days, {test.observed_s.mean() / 60:.1f} min long in the mean, "
+        f"the forecast is {own.mae_s:.1f} s off (free flow times one factor: "
+        f"{scores(test.observed_s, plain).mae_s:.1f} s), and the slowest scenario is slow enough "
+        f"for {100 * run.coverage(rows):.0f} % of them.",
+    )
+
+
+def _show_replay(story: Story, judged: Judged) -> None:
+    table, outcomes = regret_table(judged), judged.outcomes
+    learned = (
+        f"Thresholds were set on {len(CALIBRATED)} other days." if not story.can_learn
+        else f"Policies learned from {len(LEARNED)} other days, thresholds were set on "
+        f"{len(CALIBRATED)} more."
+    )  # fmt: skip
+    _say(
+        f"{len(outcomes)} calls on {len(outcomes.days)} days, {len(outcomes.policies)} policies, "
+        f"all in the same traffic. {learned}",
+    )
+    out.print()
+    _say(f"{table.title}:")
+    print_table(table.header, table.text_rows(), table.bold)
+    router_s = outcomes.policy("router").primary_s
+    row = judged.at(OWN, SHARE)
+    sooner_s = day_t_interval(router_s - row.arrival_s, outcomes.day)
+    _say(
+        "Regret: seconds later than the best of the candidate drives. It is below zero where a "
+        f"second on another road is sooner than all of these. {OWN} sends a second ambulance to "
+        f"{100 * row.extra:.0f} % of the calls. On average the first unit then arrives "
+        f"{abs(sooner_s.mean):.1f} s {'sooner' if sooner_s.mean >= 0 else 'later'} than the "
+        f"router's one ambulance ({router_s.mean():.0f} s; {how_sure(sooner_s)}). Two days show "
+        "how it works, not how well: docs/evidence.md does that.",
+    )

@@ -1,1 +1,0 @@
-"""What commands show: an answer on the terminal, the story of the demo."""
