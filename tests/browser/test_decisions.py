@@ -98,6 +98,8 @@ def test_a_call_becomes_a_verdict(desk: Page, service: Service, decision: str, w
         assert abs(shown - made[one]["arrival"]["expected_s"]) < 1.0
         turnout, drive = re.findall(r"\d+:\d\d", desk.locator(f".who.{one} .parts").inner_text())
         assert seconds(turnout) + seconds(drive) == shown
+    ahead_s = made["primary"]["arrival"]["expected_s"] - made["second"]["arrival"]["expected_s"]
+    assert (arrives["primary"] - arrives["second"]) * ahead_s >= 0.0  # in the same order
     gain_s = float(desk.locator(".gain .number").inner_text().split()[0])
     assert gain_s == pytest.approx(made["gain_s"], abs=0.5)
     assert gain_s >= arrives["primary"] - arrives["second"] - 0.5

@@ -141,8 +141,8 @@ def test_a_promised_unit_is_not_free_and_an_advice_names_units(
 def fast(chromium: str, town: Town) -> Iterator[Host]:
     """A service whose clock began on another day, and runs sixty times as fast."""
     clock = {
-        "origin": "2031-05-06T08:00:00+08:00",
-        "started": datetime.now(UTC).isoformat(),
+        "origin": datetime.fromisoformat("2031-05-06T08:00:00+08:00"),
+        "started": datetime.now(UTC),
         "speed": 60.0,
     }
     with serving(town.config("fast.toml", clock=clock)) as running:

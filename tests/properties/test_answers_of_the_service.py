@@ -1,11 +1,14 @@
-"""Random situations through the API: no two numbers of an answer contradict each other."""
+"""Random situations: no two numbers of an answer contradict each other, by API or command."""
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
 
+from ideal_dispatch.cli import decide as command
+from ideal_dispatch.cli.help import described
 from ideal_dispatch.service.units import FREE, STATUSES
 from tests.service_town import DEPOTS, PATIENT, Local, Town, application, bearer, later, local
 from tests.service_town import town as town
@@ -85,3 +88,44 @@ def test_gain_chance_and_arrivals_agree(client: Local, town: Town, calls: int) -
     assert min(seen.values()) > 0.02 * calls, seen
     assert on_road > 0.2 * calls
     assert chosen > 0.2 * calls
+
+
+def test_the_command_and_the_api_give_the_same_arrivals_in_the_same_order(
+    town: Town, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rng, (decide, _, _) = np.random.default_rng(5), described(command.decide)
+    settings = town.settings("forecast.toml", traffic={"kind": "forecast"}, server=PATIENT)
+    differ = 0
+    with local(application(settings)) as client:
+        for number in range(25):
+            for unit in client.read("/v1/units"):
+                client.delete(f"/v1/units/{unit['id']}", headers=bearer("admin"))
+            free = {depot: int(rng.integers(3)) for depot in DEPOTS}
+            seen = town.place(int(rng.integers(town.network.num_nodes)))
+            at_home = [
+                {"id": f"{depot}-{one}", "depot": depot, "status": "at_station"}
+                for depot, many in free.items() for one in range(many)
+            ]  # fmt: skip
+            client.report({"id": "road", "depot": "D0", "status": "available", **seen}, *at_home)
+            node = int(rng.integers(town.network.num_nodes))
+            made = client.advice(town.call(f"both-{number}", node))
+            decide(
+                model_folder=town.folder / "model", network_file=town.folder / "town.network",
+                depots_file=town.folder / "depots.csv", time_zone="Asia/Hong_Kong", country="HK",
+                at=made["asked_at"], node=node, json=True,
+                depot=[f"{depot}={many}" for depot, many in free.items()],
+                on_road=[f"road={seen['lon']},{seen['lat']}"],
+            )  # fmt: skip
+            said = json.loads(capsys.readouterr().out)
+            assert _arrivals(made) == _arrivals(said)
+            assert made["primary"]["arrival"] == said["primary"]["arrival"]
+            if made["second"] is not None:
+                assert made["second"]["arrival"] == said["second"]["arrival"]
+            differ += len({row["arrival"]["expected_s"] for row in made["considered"]}) > 1
+    assert differ > 10
+
+
+def _arrivals(made: dict[str, Any]) -> list[tuple[bool, dict[str, float]]]:
+    """By start, in their order: the service lists each unit of a depot, the command the depot."""
+    rows = {(one["depot"], one["start"]["on_road"]): one["arrival"] for one in made["considered"]}
+    return [(on_road, arrival) for (_, on_road), arrival in rows.items()]

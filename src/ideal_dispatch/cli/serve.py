@@ -1,6 +1,7 @@
 """``ideal serve``: the HTTP service and the dispatcher's desk."""
 
 import gc
+import os
 import time
 from contextlib import ExitStack, suppress
 from importlib.util import find_spec
@@ -58,7 +59,7 @@ def serve(
     gc.disable()  # until the service is ready: loading it makes no garbage, and takes a tenth less
     if not all(map(find_spec, ("fastapi", "sqlalchemy", "uvicorn", "pydantic"))):
         raise MissingExtraError("ideal serve", "service")
-    from ideal_dispatch.service.settings import ServiceSettings, hand_down
+    from ideal_dispatch.service.settings import CONFIG, ServiceSettings
 
     token = ""
     if new_token:
@@ -84,7 +85,7 @@ def serve(
         if speed is not None:
             raise InputError("--speed: that is of the embedded city; with --config use [clock]")
         settings = ServiceSettings.load(config)
-        hand_down(str(config.resolve()))
+        os.environ[CONFIG] = str(config.resolve())  # for worker processes
     if check:
         _check(settings)
         return

@@ -1,11 +1,8 @@
 """Moments of the service: microseconds since 1970, by the clock of the database.
 
-Time is the database's, so that workers cannot disagree: every transaction asks for it. A
-simulated clock is an origin and a speed on top of that. Deadlines of answers go by the worker's
-monotonic clock: people and programs wait in real time.
+Workers cannot disagree about it. Deadlines of answers go by the worker's monotonic clock.
 """
 
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Annotated
@@ -26,20 +23,16 @@ class ClockTable:
     All workers of a service have the same table. Without an origin it is the database's clock.
     """
 
-    origin: datetime | str | None = None
-    started: datetime | str | None = None
+    origin: datetime | None = None
+    started: datetime | None = None
     speed: Annotated[float, Range(0, 1000, above=True)] = 1.0
 
     def __post_init__(self) -> None:
         check_fields(self)
         for name in ("origin", "started"):
             at = getattr(self, name)
-            if isinstance(at, str):
-                with suppress(ValueError):
-                    at = datetime.fromisoformat(at)
-            if at is not None and (isinstance(at, str) or at.tzinfo is None):
+            if at is not None and (not isinstance(at, datetime) or at.tzinfo is None):
                 raise InputError(f"{name} {at}: write it as 2026-03-01T08:00:00+08:00, with a zone")
-            object.__setattr__(self, name, at)
         origin = self.origin is not None
         if origin != (self.started is not None) or (self.speed != 1.0 and not origin):
             raise InputError("origin and started belong together, and a speed needs both")
@@ -51,7 +44,7 @@ class ClockTable:
 
     def at(self, database_us: int, stepped_us: int = 0) -> int:
         """The service's moment at one of the database, after the clock was stepped so far."""
-        if not (isinstance(self.origin, datetime) and isinstance(self.started, datetime)):
+        if self.origin is None or self.started is None:
             return database_us
         passed = database_us - micros(self.started)
         return micros(self.origin) + round(self.speed * passed) + stepped_us

@@ -37,10 +37,9 @@ class LateError(IdealError):
 
 
 class Decider:
-    """Works on one task after another, for an event loop that waits no longer than it has time.
+    """Runs one task after another, each within its deadline.
 
-    ``hung`` is called with the number of threads that hang while they decide, at each that is
-    found; ``end`` where there are too many.
+    ``hung`` is called with the number of threads that hang, ``end`` where there are too many.
     """
 
     def __init__(
@@ -116,8 +115,7 @@ class Decider:
 class Admission:
     """Lets calls in while the worker is ``ready`` and places are left.
 
-    A client has at most three times as many places as are left free, so one that storms leaves a
-    quarter to others. Lives on one event loop.
+    A client has at most three times as many places as are free: a quarter is left to others.
     """
 
     def __init__(self, places: int, ready: Callable[[], bool]) -> None:

@@ -11,7 +11,7 @@ from ideal_dispatch.service import settings as tables
 from ideal_dispatch.service.clock import ClockTable
 from ideal_dispatch.service.settings import new_token
 
-MORNING = "2025-03-19T07:30:00+08:00"
+MORNING = datetime.fromisoformat("2025-03-19T07:30:00+08:00")
 """The rush hour of a training day that was recorded from midnight to midnight."""
 
 _AT_HAND_S = 10.0  # real seconds in which a person can answer an advice, and in which news are new
@@ -36,10 +36,9 @@ def demo() -> tuple[tables.ServiceSettings, str]:
 
 
 def living(speed: float) -> tuple[tables.ServiceSettings, str]:
-    """The same on a clock of that speed, which begins in a morning rush, for a player to live in.
+    """The same for a player, on a clock of that speed, with a temporary record.
 
-    An advice holds, and a position is new, for as long as a person at the desk needs to act. Its
-    record is new every time, for its clock begins again: it lies with the temporary files.
+    An advice holds, and a position is new, for as long as a person at the desk needs to act.
     """
     settings, token = demo()
     server, units = settings.server, settings.units

@@ -1,10 +1,7 @@
 """Replies of dispatchers, and running dispatches: both units followed until one has arrived.
 
-The first reply to an advice is final. What no longer holds is refused, and changes nothing.
-
 A running dispatch is an accepted advice with a view: what is expected of both units, and what is
-asked of the dispatcher. Every worker looks at those that are due; one looks at each. A view that
-changed is a row of the log.
+asked of the dispatcher. A view that changed is a row of the log.
 """
 
 # ruff: noqa: A002 - as the API names an id
@@ -28,6 +25,7 @@ from ideal_dispatch.service.record import rows
 from ideal_dispatch.service.record.database import Database, Job, State, Transaction
 from ideal_dispatch.service.record.rows import AdviceRow, ClosureRow, canonical
 from ideal_dispatch.service.requests import Location
+from ideal_dispatch.service.unit_news import check_free
 from ideal_dispatch.service.units import HELD_US, THERE, Promise, Unit
 
 log = logging.getLogger(__name__)
@@ -146,11 +144,10 @@ def _claim(state: State) -> list[str]:
 
 
 def _followed(row: AdviceRow, units: Mapping[str, Unit], now: int) -> Followed | None:
-    """What is known of a dispatch now; None where nothing is left to follow.
+    """What is known of a dispatch now; None where it is over.
 
-    The second is there, or the first is and no second is coming, or it runs for too long. Where
-    neither is on the call any more and the first is free, they were called off, or the arrival
-    was not reported.
+    Where neither unit is on the call any more and the first is free, they were called off, or
+    the arrival was not reported.
     """
     answer, view = json.loads(row.answer), json.loads(row.view or "{}")
     first, second = (units.get(view[role]["unit"]) for role in ("primary", "second"))
@@ -187,11 +184,7 @@ def _followed(row: AdviceRow, units: Mapping[str, Unit], now: int) -> Followed |
 
 
 def progress(unit: Unit, call_id: str, sent_at: int, now: int) -> FollowedUnit:
-    """How a unit of a dispatch gets on.
-
-    It is lost where it is out of service, busy with another call, or free and promised to this
-    call no more. One that is still busy with what it did when it was sent has yet to leave.
-    """
+    """How a unit of a dispatch gets on; one still busy with what it did before has yet to leave."""
     elsewhere = not unit.free and unit.call_id not in (None, call_id)
     off = unit.free and not (unit.promised_to == call_id and unit.promised(now))
     state: Literal["waiting", "en_route", "arrived", "lost"] = "waiting"
@@ -346,7 +339,7 @@ def _to_advice(tx: Transaction, row: AdviceRow, given: Mapping[str, Any]) -> Adv
     row = replace(row, state="accepted")
     if answer["simulated"]:
         return row
-    for unit in [_still_free(tx, id_, row.call_id) for id_ in used]:
+    for unit in [check_free(tx.unit(id_), id_, row.call_id, tx.now) for id_ in used]:
         _send(tx, unit, row.call_id)
     both = [tx.unit(one["unit"] or "") for one in (primary, second) if one is not None]
     named = len(both) == 2 and not any(one is None or one.anonymous for one in both)
@@ -387,7 +380,8 @@ def _to_dispatch(tx: Transaction, row: AdviceRow, given: Mapping[str, Any]) -> A
     elif action == "send_one":
         if question["advice"] != "send_one" or question["unit"] is None:
             raise ConflictError("superseded", "no unit is proposed; the CAD may ask again")
-        unit = _still_free(tx, question["unit"], row.call_id)
+        id_ = question["unit"]
+        unit = check_free(tx.unit(id_), id_, row.call_id, tx.now)
         _send(tx, unit, row.call_id)
         view |= {"state": "running", "second": unit_in_view(unit, None), "second_at": tx.now}
     view |= {"reply": given, "question": None, "as_of": moment_text(tx.now)}
@@ -396,20 +390,6 @@ def _to_dispatch(tx: Transaction, row: AdviceRow, given: Mapping[str, Any]) -> A
 
 def _same(before: Mapping[str, Any], given: Mapping[str, Any]) -> bool:
     return {**before, "at": None} == {**given, "at": None}
-
-
-def _still_free(tx: Transaction, id: str, call_id: str) -> Unit:
-    """The unit, if it can still be sent to the call, or is on it already."""
-    unit = tx.unit(id)
-    if unit is None:
-        raise ConflictError("unit_gone", f"{id} is no longer reported; let the CAD ask again")
-    if unit.held_by_other(call_id, tx.now):
-        words = f"{id} is promised to call {unit.promised_to}; let the CAD ask again"
-        raise ConflictError("unit_promised", words)
-    if not unit.free and unit.call_id != call_id:
-        status = unit.status.replace("_", " ")
-        raise ConflictError("unit_gone", f"{id} is {status}; let the CAD ask again")
-    return unit
 
 
 def _send(tx: Transaction, unit: Unit, call_id: str) -> None:

@@ -1,7 +1,6 @@
 """Server-sent events: the rows of the log after a number, and where units are.
 
-One task of the worker reads new rows and hands them to all streams. A stream that begins in the
-past reads the rows up to that task's by itself: nothing is lost or sent twice.
+One task reads new rows for all streams; a stream that begins in the past reads those before.
 """
 
 import asyncio
@@ -41,27 +40,19 @@ class EventStreams:
         stale_s: float,
     ) -> None:
         self._read, self._closures, self._stale_s = read, closures, stale_s
-        self._streams: set[asyncio.Queue[bytes | None]] = set()
+        self.streams: set[asyncio.Queue[bytes | None]] = set()
         self._last: int | None = None  # the row that all streams have seen
         self._seen: dict[str, int | None] = {}  # when each unit was seen, as all streams know it
-        self._woken, self._closed = asyncio.Event(), False
-
-    @property
-    def listeners(self) -> int:
-        return len(self._streams)
+        self.woken, self._closed = asyncio.Event(), False
 
     @property
     def full(self) -> bool:
         """Whether another stream would be too many."""
-        return self._closed or len(self._streams) >= _MOST
+        return self._closed or len(self.streams) >= _MOST
 
     def is_ahead(self, number: int) -> bool:
         """Whether no stream has seen that row of the log yet: it may be of another database."""
         return self._last is not None and number > self._last
-
-    def wake(self) -> None:
-        """Look for new rows now."""
-        self._woken.set()
 
     async def run(self) -> None:
         """Hand out new rows without end."""
@@ -77,8 +68,8 @@ class EventStreams:
                 log.exception("events: unexpected")
             with suppress(TimeoutError):
                 async with asyncio.timeout(_LOOK_S):
-                    await self._woken.wait()
-            self._woken.clear()
+                    await self.woken.wait()
+            self.woken.clear()
 
     def publish(self, kind: str, data: Any) -> None:
         """Send something that is in no row, such as this worker's health."""
@@ -90,7 +81,7 @@ class EventStreams:
         while self._last is None and not self._closed:
             yield b": waiting for the database\n\n"
             await asyncio.sleep(1.0)
-        self._streams.add(mine)
+        self.streams.add(mine)
         end = self._last or 0
         number = end if after is None else after
         try:
@@ -111,17 +102,17 @@ class EventStreams:
         except RecordUnavailableError:
             return  # the client connects again, and resumes where it was
         finally:
-            self._streams.discard(mine)
+            self.streams.discard(mine)
 
     def close(self) -> None:
         self._closed = True
-        for queue in list(self._streams):
+        for queue in list(self.streams):
             queue.put_nowait(None)
 
     def _send(self, message: bytes) -> None:
-        for queue in list(self._streams):
+        for queue in list(self.streams):
             if queue.qsize() >= _BEHIND:  # its client connects again, and reads what it missed
-                self._streams.discard(queue)
+                self.streams.discard(queue)
                 queue.put_nowait(None)
             else:
                 queue.put_nowait(message)
@@ -130,7 +121,7 @@ class EventStreams:
         """Messages of new rows, and of units that were seen elsewhere since the last look."""
         number = state.head.number if self._last is None else self._last
         number, messages = self._after(state, number)
-        if self._streams:
+        if self.streams:
             units = state.units()
             moved = [
                 unit.plain(state.now, self._stale_s) for unit in units

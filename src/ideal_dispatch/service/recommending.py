@@ -20,7 +20,7 @@ from ideal_dispatch.service.record import rows
 from ideal_dispatch.service.record.database import Database, Job, State, Transaction
 from ideal_dispatch.service.record.rows import AdviceRow, ClosureRow, canonical
 from ideal_dispatch.service.requests import RecommendationRequest
-from ideal_dispatch.service.unit_news import log_lost_promise
+from ideal_dispatch.service.unit_news import check_free, log_lost_promise
 from ideal_dispatch.service.units import HELD_US, Unit
 
 _TRIES = 4  # to decide, where other calls get the unit meanwhile
@@ -64,8 +64,7 @@ class Recommender:
     def answer(self, question: Question, decide_by: float, job: Job) -> dict[str, Any]:
         """The answer on record: made now, or as it was if the same was asked before.
 
-        Units are read, the call is decided on, and what came out is recorded in one transaction,
-        which looks at the units again. Where another call got one, it is decided once more.
+        Where another call got a unit meanwhile, it is decided once more.
         """
         call = question.call
         logs.call_id.set(call.call_id)
@@ -85,7 +84,7 @@ class Recommender:
             try:
                 return self.record(question, advice, picture.now, job)
             except _TakenError as error:
-                refused = self.refusal(question, "last_unit_promised", f"{error}; ask again")
+                refused = no_advice(call, [("last_unit_promised", str(error))])
             if time.monotonic() >= decide_by:
                 break
         return self.record(question, refused, picture.now, job)
@@ -95,13 +94,9 @@ class Recommender:
         change = partial(self._record, question=question, advice=advice, asked_at=asked_at)
         return self.database.change(change, job).public()
 
-    def refusal(self, question: Question, code: str, words: str) -> Advice:
-        """No advice, decided on nothing."""
-        return no_advice(question.call, [(code, words)])
-
     def unrecorded(self, question: Question, code: str, words: str) -> dict[str, Any]:
         """No advice, on no record; its moments are the worker's own."""
-        advice = self.refusal(question, code, words)
+        advice = no_advice(question.call, [(code, words)])
         now = self.database.clock.at(time.time_ns() // 1000)
         return self._row(question, advice, now, 0).public() | {"state": "unrecorded"}
 
@@ -114,7 +109,11 @@ class Recommender:
         if before is not None:
             return before
         if not question.simulated:
-            _check_free(advice, units, call_id, tx.now)
+            try:
+                for id_ in advice.needs:
+                    check_free(units.get(id_), id_, call_id, tx.now)
+            except ConflictError as error:
+                raise _TakenError(str(error)) from None
         revision = 1 + max((row.revision for row in earlier), default=0)
         row, lost = self._row(question, advice, asked_at, revision), None
         if any(other.asked_at > asked_at for other in earlier):
@@ -172,21 +171,6 @@ def _standing(earlier: Sequence[AdviceRow], question: Question, now: int) -> Adv
     passing = answer["decision"] == "no_advice" and not may_pass.isdisjoint(codes)
     stands = now < row.expires_at and not passing
     return row if stands or row.id == question.id else None
-
-
-def _check_free(advice: Advice, units: Mapping[str, Unit], call_id: str, now: int) -> None:
-    """Raise where units that the advice chose cannot be sent any more."""
-    taken = []
-    for id_ in advice.needs:
-        unit = units.get(id_)
-        if unit is None:
-            taken.append(f"{id_} is gone")
-        elif not unit.free:
-            taken.append(f"{id_} is {unit.status.replace('_', ' ')}")
-        elif unit.held_by_other(call_id, now):
-            taken.append(f"{id_} was just promised to call {unit.promised_to}")
-    if taken:
-        raise _TakenError("; ".join(taken))
 
 
 def _promise(

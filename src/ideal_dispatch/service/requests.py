@@ -312,4 +312,4 @@ class ClockStep(In):
 class SessionIn(In):
     """A token to be kept in a cookie that no script can read."""
 
-    token: Annotated[str, Field(min_length=1, max_length=200)] | None = None
+    token: Annotated[str, Field(min_length=1, max_length=200)]

@@ -20,7 +20,7 @@ from ideal_dispatch.errors import IdealError, InputError
 from ideal_dispatch.service.clock import SECOND, moment_text
 from ideal_dispatch.service.closures import ClosureLayer
 from ideal_dispatch.service.decider import Admission, Decider, LateError
-from ideal_dispatch.service.deciding.engine import Engine
+from ideal_dispatch.service.deciding.engine import Engine, no_advice
 from ideal_dispatch.service.deciding.weather import WeatherPoll, weather_provider
 from ideal_dispatch.service.dispatches import DispatchFollower
 from ideal_dispatch.service.errors import ConflictError, RecordUnavailableError
@@ -56,12 +56,10 @@ class Health:
 
 @dataclass(frozen=True, slots=True)
 class CityNow:
-    """The city: ``depots`` with name, lon and lat, and the service's ``clock``.
+    """The city: ``depots`` with name, lon and lat, its extent, and the service's ``clock``.
 
-    ``bounds`` are west, south, east and north; ``centre`` is longitude and latitude. ``cover`` is
-    how far the next call is from help: half of all junctions are reached by a free unit within
-    ``median_s``, nine of ten within ``p90_s``. ``units_known`` is whether any unit was ever
-    reported.
+    ``cover``: a free unit reaches half of all junctions within ``median_s``, nine of ten within
+    ``p90_s``. ``units_known`` is whether any unit was ever reported.
     """
 
     name: str
@@ -93,9 +91,6 @@ class Metrics:
         self.hung = counter("ideal_hung_decisions", "Decision threads that were given up")
         self.listeners = gauge("ideal_listeners", "Open streams of events")
         self.database_up = gauge("ideal_database_up", "1 if the database answers")
-
-    def page(self) -> bytes:
-        return generate_latest(self.registry)
 
 
 class Service:
@@ -160,7 +155,7 @@ class Service:
         await self._note("stopped")
         self._decider.close()
         self._threads.shutdown(wait=False, cancel_futures=True)
-        self.engine.close()
+        self.engine.assets.traffic.close()
         self.database.close()
 
     async def _note(self, event: str) -> None:
@@ -178,10 +173,7 @@ class Service:
         began: float,
         simulated: bool = False,
     ) -> dict[str, Any]:
-        """The answer to a request, within the deadline: advice, or why there is none.
-
-        It ``began`` at a moment of :func:`time.monotonic`. The answer is counted and logged.
-        """
+        """The answer to a request that ``began`` at a moment of :func:`time.monotonic`."""
         content = request.content()
         sum_ = digest(content)
         named = f"key:{key}" if key else f"body:{sum_}"
@@ -200,7 +192,7 @@ class Service:
                 log.exception("call %s: unexpected", request.call_id)
                 words = f"a fault of this program ({type(error).__name__}); it was logged"
                 made = self.recommender.unrecorded(question, "internal_error", words)
-        self.events.wake()
+        self.events.woken.set()
         if made["id"] != question.id:
             self.metrics.repeated.inc()
             return made
@@ -225,7 +217,7 @@ class Service:
             )
         except LateError:
             words = f"no decision within the {deadline_s:g} s there are"
-            late = recommender.refusal(question, "late", words)
+            late = no_advice(question.call, [("late", words)])
             return await self._database(
                 lambda job: recommender.record(question, late, self._now(job), job), until
             )
@@ -235,10 +227,7 @@ class Service:
     async def update_units(
         self, news: Sequence[UnitInList | CountIn], actor: str
     ) -> dict[str, Any]:
-        """Take reports, all of them or none; what was older than what is known is ignored.
-
-        What units do goes on record; where they are is written beside it, in bulk.
-        """
+        """Take reports, all of them or none; what was older than what is known is ignored."""
 
         def update(state: State) -> tuple[UpdateResult, bool]:
             before = {unit.id: unit for unit in state.units()}
@@ -259,7 +248,7 @@ class Service:
     async def _follow(self) -> None:
         """Look at running dispatches that are due."""
         while self.engine.ready and await self._database(self._follower.look) > 0:
-            self.events.wake()
+            self.events.woken.set()
 
     # --- the city -----------------------------------------------------------------------
 
@@ -300,7 +289,7 @@ class Service:
 
         now = await self.write(change)
         if await self._database(self._follower.look):  # a player steps on without waiting for it
-            self.events.wake()
+            self.events.woken.set()
         return {"now": moment_text(now), "speed": self.settings.clock.speed}
 
     # --- invented calls -----------------------------------------------------------------
@@ -344,9 +333,9 @@ class Service:
 
     def measure(self) -> bytes:
         self.metrics.waiting.set(self.admission.inside)
-        self.metrics.listeners.set(self.events.listeners)
+        self.metrics.listeners.set(len(self.events.streams))
         self.metrics.database_up.set(self._database_up)
-        return self.metrics.page()
+        return generate_latest(self.metrics.registry)
 
     async def _watch(self) -> None:
         """Ask the database how it is, and let the desks know of changes of health."""
@@ -379,7 +368,7 @@ class Service:
     async def write(self, change: Callable[[Transaction], _Found]) -> _Found:
         """What a change returns, once it is committed and logged."""
         found = await self._database(partial(self.database.change, change))
-        self.events.wake()
+        self.events.woken.set()
         return found
 
     def _now(self, job: Job) -> int:

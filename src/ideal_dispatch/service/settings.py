@@ -14,7 +14,6 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
-from ideal_dispatch.context import Calendar
 from ideal_dispatch.context.calendar import zone
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.fleet.priced import FleetTable
@@ -87,10 +86,6 @@ class CityFiles:
         zone(self.time_zone)
         require(bool(self.languages), "languages: name at least one")
         check_fields(self)
-
-    def calendar(self) -> Calendar:
-        """Local time and holidays there."""
-        return Calendar(self.time_zone, self.country, self.subdivision or None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,10 +235,7 @@ class ServiceSettings:
 
     @property
     def invents(self) -> bool:
-        """Whether calls are invented from the start: on the embedded city by the wall's clock.
-
-        On one with a simulated clock a player lives, who owns calls and units.
-        """
+        """Whether calls are invented from the start; with a simulated clock a player owns them."""
         return self.demo and not self.clock.simulated
 
     @property
@@ -268,11 +260,6 @@ def from_environment() -> ServiceSettings:
     """The settings of the file named in IDEAL_CONFIG."""
     require(CONFIG in os.environ, f"{CONFIG} names no configuration")
     return ServiceSettings.load(os.environ[CONFIG])
-
-
-def hand_down(path: str) -> None:
-    """Let worker processes find the settings."""
-    os.environ[CONFIG] = path
 
 
 def notify_socket() -> str:
@@ -323,10 +310,7 @@ def digest(token: str) -> str:
 
 
 def authenticate(token: str | None, configured: Sequence[Token]) -> Token:
-    """The configured token that was presented, or the refusal.
-
-    Hashes are compared: how long that takes says nothing of the token.
-    """
+    """The configured token that was presented; comparing hashes reveals nothing by its time."""
     how = "send `Authorization: Bearer …` with one that is configured"
     if token is None:
         raise UnauthorizedError(f"no token; {how}")

@@ -24,7 +24,7 @@ def test_a_task_that_is_woken_and_cancelled_at_once_ends(passes: int) -> None:
         streams: Any = EventStreams(read, None, 60.0)  # type: ignore[arg-type]
         task = asyncio.create_task(streams.run())
         await asyncio.sleep(0.05)
-        streams.wake()
+        streams.woken.set()
         for _ in range(passes):
             await asyncio.sleep(0)
         task.cancel()

@@ -14,7 +14,7 @@ from urllib.parse import quote
 import pytest
 
 from ideal_dispatch.service.clock import moment
-from ideal_dispatch.service.deciding.engine import Advice, Picture
+from ideal_dispatch.service.deciding.engine import Advice, Picture, no_advice
 from ideal_dispatch.service.deciding.reassessing import looked_at
 from ideal_dispatch.service.recommending import Question, new_id
 from ideal_dispatch.service.record.audit import log_rows, verify
@@ -25,7 +25,7 @@ from tests.postgres import Postgres
 from tests.service_town import PATIENT, Local, Town, application, bearer, codes, counts, local
 from tests.waiting import wait_for
 
-NOON = "2025-03-19T12:00:00+08:00"
+NOON = datetime.fromisoformat("2025-03-19T12:00:00+08:00")
 MINUTE_S, EXPIRY_S = 60, 120
 
 
@@ -39,7 +39,7 @@ def client(town: Town, request: pytest.FixtureRequest) -> Iterator[Local]:
     settings = town.settings(
         f"promises-{request.param}.toml",
         server={**PATIENT, "expiry_s": EXPIRY_S}, audit=audit,
-        clock={"origin": NOON, "started": datetime.now(UTC).isoformat()},
+        clock={"origin": NOON, "started": datetime.now(UTC)},
         units={"stale_s": 86_400.0},
     )  # fmt: skip
     with local(application(settings)) as opened:
@@ -385,10 +385,8 @@ def test_an_advice_that_lost_its_unit_is_decided_again(
 def test_an_answer_that_is_recorded_again_is_the_same(client: Local, town: Town) -> None:
     """The answer of the database to the first commit was lost; also where there is no advice."""
     one, recommender = question(client, town, f"again-{next(numbers)}"), client.service.recommender
-    refused, job = (
-        recommender.refusal(one, "late", "no decision in time"),
-        Job(time.monotonic() + 60),
-    )
+    refused = no_advice(one.call, [("late", "no decision in time")])
+    job = Job(time.monotonic() + 60)
     _, now = decided(client, one)
     made = [recommender.record(one, refused, now, job) for _ in range(2)]
     assert made[0] == made[1]

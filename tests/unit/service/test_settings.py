@@ -4,6 +4,7 @@ import dataclasses
 import re
 import tomllib
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -77,7 +78,7 @@ def test_files_lie_beside_the_settings(tmp_path: Path) -> None:
         ({"units": {"stale_s": 1e9}}, "stale_s"),
         ({"nonsense": {"a": 1}}, "nonsense"),
         ({"webhooks": {"name": "cad"}}, "webhooks"),
-        ({"clock": {"origin": "2026-03-01T08:00:00+08:00"}}, "origin and started"),
+        ({"clock": {"origin": datetime(2026, 3, 1, 8, tzinfo=UTC)}}, "origin and started"),
         ({"fleet": {"calls_per_day": 40}}, "fleet.units"),
         ({"fleet": {"units": {"D0": 2}}}, "fleet.calls_per_day"),
         (fleet(calls_per_day=0), "calls_per_day"),

@@ -87,7 +87,8 @@ def _closed(network: RoadNetwork, edges: frozenset[int]) -> RoadNetwork:
 
 def load_assets(settings: ServiceSettings) -> Assets:
     """Read and check everything that the settings name, or say in one line what is wrong."""
-    city, calendar, file = settings.city, settings.city.calendar(), settings.file
+    city, file = settings.city, settings.file
+    calendar = Calendar(city.time_zone, city.country, city.subdivision or None)
     if settings.demo:
         from ideal_dispatch.cities import TRAINING_DAYS, harbour_city, harbour_traffic
 
@@ -140,11 +141,7 @@ def load_assets(settings: ServiceSettings) -> Assets:
 
 
 class RememberedModel(Model):
-    """Forecasts as the model's own, of which the newest are kept; from many threads.
-
-    Calls share a context until the hour or the weather changes: of 500 in a row, one forecast
-    was made.
-    """
+    """Keeps its newest forecasts: calls share one until the hour or the weather changes."""
 
     @staticmethod
     def load(folder: str | os.PathLike[str]) -> "RememberedModel":

@@ -330,10 +330,7 @@ class Engine:
         threading.Thread(target=self.warm_up, name="warm-up", daemon=True).start()
 
     def warm_up(self) -> None:
-        """Load and compile what a call needs, by advice on an invented call.
-
-        One that fails is logged: a worker that cannot rehearse still says what is wrong.
-        """
+        """Load and compile what a call needs, by advice on an invented call."""
         from ideal_dispatch.gap.warm_up import warm_up
 
         now, due = round(time.time() * 1e6), time.monotonic() + _PATIENCE_S
@@ -349,9 +346,6 @@ class Engine:
             log.exception("kernels cannot be compiled")
             self.ready = True
 
-    def close(self) -> None:
-        self.assets.traffic.close()
-
     def road_map(self) -> bytes:
         """The roads for a map, as packed GeoJSON."""
         document = json.dumps(
@@ -362,11 +356,9 @@ class Engine:
     def cover(
         self, free: Sequence[Unit], closures: Sequence[Closed], now: int
     ) -> dict[str, float | None] | None:
-        """How far the next call is from these units: drives to junctions on open roads.
+        """Within how many seconds these units reach half of all junctions, and nine of ten.
 
-        Half of them take at most ``median_s``, nine of ten at most ``p90_s``, of all junctions that
-        a unit could reach if no road were closed; None where closures cut off so many. None where
-        there are no units.
+        Junctions count that can be reached if no road is closed. None without units.
         """
         units, starts, times_s = UnitStarts(self.assets, now), list[Depot](), self._usual_times_s
         for unit in free:
@@ -388,10 +380,7 @@ class Engine:
         return model.forecast(average, self.assets.network).nominal_times
 
     def invented_call(self, number: int, now: int) -> dict[str, Any]:
-        """A call received now, where depots compete; most name the nearest depot for the primary.
-
-        The number makes its name.
-        """
+        """A call received now, where depots compete; most name the nearest depot."""
         network, at, rng = self.assets.network, moment(now), np.random.default_rng()
         depots = [depot.node for depot in self.assets.depots.values()]
         for _ in range(_PLACES):
@@ -400,7 +389,7 @@ class Engine:
             first_s, second_s = np.sort(drives_s)[:2]
             if first_s > 60.0 and second_s < _CONTESTED * first_s:
                 break
-        off, house = rng.normal(0, 1e-4, 2), int(rng.integers(1, 200))
+        off = rng.normal(0, 1e-4, 2)
         streets = {network.name[e] for e in np.flatnonzero(network.head == node)} - {""}
         nearest = list(self.assets.depots)[int(drives_s.argmin())]
         return {
@@ -409,8 +398,7 @@ class Engine:
             "location": {
                 "lon": round(float(network.lon[node] + off[0]), 6),
                 "lat": round(float(network.lat[node] + off[1]), 6),
-                "accuracy_m": float(rng.integers(5, 60)),
             },
             "primary": None if rng.random() < 0.15 else {"depot": nearest},
-            "note": f"{house} {min(streets)}" if streets else None,
+            "note": min(streets, default=None),
         }

@@ -49,10 +49,9 @@ class TrafficQuery:
 
 @dataclass(eq=False)
 class LiveTraffic:
-    """Where the situation of a call comes from: the model's own times, no live traffic at all.
+    """The situation of a call by the model's own times; subclasses ask elsewhere first.
 
-    Subclasses ask elsewhere and fall back on these times. ``status`` is "ready", or says why the
-    traffic cannot be used. All may be asked from many threads.
+    ``status`` is "ready", or says why the traffic cannot be used.
     """
 
     model: Model
@@ -95,9 +94,8 @@ class RecordedLive(LiveTraffic):
 class RouterLive(LiveTraffic):
     """A routing service, asked about all depots at once within the time a call can spare.
 
-    If it does not answer for every depot in time, none of its answers is used: a quote and a
-    forecast cannot be compared. Nor is any if one drives over a closed road. ``status`` says how
-    the last call went.
+    Its answers are used only if there is one for every depot, and none over a closed road: a
+    quote and a forecast cannot be compared.
     """
 
     source: TrafficSource

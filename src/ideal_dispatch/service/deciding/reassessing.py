@@ -97,10 +97,7 @@ class _Look:
         return UnitStarts(self.assets, self.now, place, closed)
 
     def said(self, *remarks: ReasonCode) -> dict[str, Any]:
-        """What is said, of the first alone where no other unit could go.
-
-        Where only closed roads lead there, units drive them: the road at a scene is often closed.
-        """
+        """What is said; where only closed roads lead to the scene, units drive them."""
         followed, first, second = self.followed, self.followed.first, self.followed.second
         situation, at = None, 0
         if second is not None:
@@ -172,9 +169,8 @@ class _Look:
     def _drives(self, starts: Sequence[Depot], free: Sequence[int]) -> Situation | None:
         """The drives from these starts and, as the last, of the first; None where there is none.
 
-        They are as many times as long as forecast as the live router's drives were at the call: a
-        unit's own by its own ratio, one that the router was not asked about, or whose drive was
-        short, by that of all together.
+        Each is forecast, times the ratio of router and forecast at the call: the unit's own, or
+        that of all together where its own is not known or its drive was short.
         """
         place, assets, traffic = self.followed.location, self.assets, self.followed.traffic
         node = assets.network.snap(place.lon, place.lat, assets.settings.city.snap_limit_m).node
@@ -222,11 +218,7 @@ class _Look:
         return UnitProgress("ready" if idle else "under_way", arrival)
 
     def _cost(self, rule: Any, unit: Unit, hold_s: float | None, hour: int) -> float:
-        """What the others lose while a unit is away for so long, be it free or on its way.
-
-        A fixed cost was for the whole absence that was expected at the call: what is left of it
-        costs its share.
-        """
+        """What the others lose while a unit is away for so long: of a fixed cost its share."""
         followed = self.followed
         if hold_s is None:
             return 0.0

@@ -179,11 +179,7 @@ class UnitStarts:
         return first, None
 
     def seen(self, unit: Unit) -> bool:
-        """Whether a unit was seen on the road lately.
-
-        One at its station is there whatever its receiver says, and so is one that was sent and
-        was seen there.
-        """
+        """Whether a unit was seen on the road lately; one sent and seen at its depot was not."""
         age_s, depot = unit.age_s(self.now), self.assets.depots.get(unit.depot)
         stale_s = self.assets.settings.units.position_stale_s
         if unit.status == "at_station" or age_s is None or age_s > stale_s:
@@ -196,11 +192,9 @@ class UnitStarts:
         return bool(away_m[0] > _AT_DEPOT_M)
 
     def place(self, unit: Unit, rolling: bool = False) -> tuple[Depot, float]:
-        """Where a unit's way begins, and for how long it has been driving from there.
+        """Where a unit was seen lately, else its depot; and for how long it has driven from there.
 
-        That is where it was seen lately, else its depot. One that is ``rolling`` has been driving
-        since it left or was seen, whichever is later; how old the position of another one is says
-        nothing of its drive.
+        One that is ``rolling`` has driven since it left or was seen, whichever is later.
         """
         began, start = unit.since, None
         left = rolling and unit.seen_at is not None and unit.seen_at >= unit.since

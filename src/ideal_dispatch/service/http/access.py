@@ -21,11 +21,6 @@ def token_of(request: Request) -> Token:
     if token is None:  # a cookie counts where no other site sent it
         own = request.headers.get("sec-fetch-site", "none") in ("same-origin", "none")
         token = request.cookies.get(COOKIE) if own or request.method in _SAFE else None
-    return owner(request, token)
-
-
-def owner(request: Request, token: str | None) -> Token:
-    """Whose token it is, or the refusal."""
     return authenticate(token, request.app.state.service.settings.tokens)
 
 
@@ -45,11 +40,10 @@ def check_role(token: Token, *roles: str) -> None:
 
 
 class Only(HTTPBearer):
-    """A dependency that lets these roles in; the description of the API shows it as a token.
+    """A dependency that lets these roles in.
 
-    A ``change`` is refused where its client has hung up: it may have made a newer one elsewhere
-    since. A worker that was frozen finds such requests when it goes on, and the end of their
-    connections right behind them.
+    A ``change`` is refused where its client has hung up, as it finds a worker that was frozen: it
+    may have made a newer one elsewhere since.
     """
 
     def __init__(self, *roles: str, change: bool = False) -> None:

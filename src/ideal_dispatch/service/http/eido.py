@@ -41,11 +41,7 @@ Component = Mapping[str, Any]
 
 
 class Eido:
-    """A document whose components are followed once each, however often they are referred to.
-
-    The names are those of NENA-STA-021.1a. ``resolved`` counts the components and references
-    that were followed.
-    """
+    """A document whose components are followed once each; ``resolved`` counts them."""
 
     def __init__(self, document: Component) -> None:
         self._document = document
@@ -69,9 +65,8 @@ class Eido:
     ) -> RecommendationRequest:
         """The request that the document stands for, or one line on what it lacks.
 
-        The primary is the first dispatched resource whose name is a unit's, whose location is
-        described by a depot's name, or whose own name is one (an alias, such as a call sign,
-        counts). Resources of others, such as the police, are passed over.
+        The primary is the first dispatched resource whose name is a unit's or a depot's, or whose
+        location is described by a depot's name.
         """
         incident = self._incident
         call_id = incident.get("incidentTrackingIdentifier")
@@ -105,12 +100,9 @@ class Eido:
             raise InputError(f"EIDO: {where}: {words}") from None
 
     def news(self, is_unit: Callable[[str], bool], codes: Mapping[str, str]) -> list[UnitInList]:
-        """What the document says of known units.
+        """What the document says of known units: statuses and positions.
 
-        The status is the first that we or the centre's ``codes`` know, from its own code to the
-        coarsest word. A position is the location by value of ``unitLocationReference``. Each is
-        as of its component's ``lastUpdateTimeStamp``, or the document's. What has no time or
-        cannot be read is left out: none of it is a reason to refuse a call.
+        What has no time or cannot be read is left out: none of it is a reason to refuse a call.
         """
         call = self._incident.get("incidentTrackingIdentifier")
         news: dict[tuple[str, str], dict[str, Any]] = {}

@@ -67,8 +67,7 @@ def elements(body: bytes) -> int:
 class Protection:
     """Caps a body's size, nesting and time, adds security headers, and logs the request.
 
-    The token is checked before a body is read, except where a session begins. A call is not read
-    either where no place is free.
+    No body is read without a token, except where a session begins, or without a free place.
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -160,10 +159,7 @@ class Protection:
 
 
 def _is_utf8(body: bytes, kind: str) -> bool:
-    """Whether it is UTF-8 and no reader of JSON takes it for anything else.
-
-    Such a reader finds UTF-16 and UTF-32 by their NULs; the limits here would not see a bracket.
-    """
+    """Whether it is UTF-8; readers of JSON find UTF-16 and UTF-32 by their NULs."""
     charset = _CHARSET.search(kind)
     if charset and charset[1].lower() not in ("utf-8", "utf8"):
         return False

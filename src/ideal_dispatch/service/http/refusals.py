@@ -2,7 +2,6 @@
 
 import json
 import logging
-from collections.abc import Mapping
 from typing import Any, TypeVar
 
 from fastapi import FastAPI, Request
@@ -11,14 +10,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from ideal_dispatch.errors import IdealError, InputError
-from ideal_dispatch.service.errors import (
-    BusyError,
-    ClosesTooMuchError,
-    ConflictError,
-    RecordUnavailableError,
-    StartingError,
-    UnauthorizedError,
-)
+from ideal_dispatch.service.errors import RecordUnavailableError, ServiceError
 from ideal_dispatch.service.http.answer_schemas import ErrorAnswer
 from ideal_dispatch.service.requests import first_fault
 
@@ -26,32 +18,11 @@ log = logging.getLogger(__name__)
 
 _Found = TypeVar("_Found")
 
-_STATUS: Mapping[type[Exception], tuple[int, str]] = {
-    UnauthorizedError: (401, "unauthorized"),
-    BusyError: (503, "busy"),
-    StartingError: (503, "starting"),
-    ClosesTooMuchError: (422, "closes_too_much"),
-    InputError: (422, "invalid"),
-}
 _CODES = {422: "invalid", 403: "forbidden", 404: "not_found", 405: "method_not_allowed"}
-_HEADERS = {
-    401: {"WWW-Authenticate": "Bearer"},
-    503: {"Retry-After": "1"},
-}
+_HEADERS = {401: {"WWW-Authenticate": "Bearer"}, 503: {"Retry-After": "1"}}
 
 REFUSALS: dict[int | str, dict[str, Any]] = {
-    status: {"model": ErrorAnswer, "description": words}
-    for status, words in {
-        401: "no token, or one that is not known",
-        403: "the token's role may not do this",
-        404: "not found",
-        408: "the body came too slowly, or the client hung up",
-        409: "it no longer holds; `code` says why",
-        413: "the body is too large",
-        415: "the body is not in UTF-8",
-        422: "the request cannot be understood; `where` names the field",
-        503: "starting, busy, or the database does not answer; ask again after Retry-After",
-    }.items()
+    status: {"model": ErrorAnswer} for status in (401, 403, 404, 408, 409, 413, 415, 422, 503)
 }
 """What any route may answer instead, as the description of the API shows it."""
 
@@ -85,15 +56,14 @@ def refusal_of(error: Exception) -> RefusedError:
             refused = RefusedError(status, _CODES.get(status, "refused"), error.detail.lower())
             refused.headers |= error.headers or {}
             return refused
-        case ConflictError():
-            return RefusedError(409, error.code, str(error), **error.extra)
+        case ServiceError():
+            return RefusedError(error.status, error.code, str(error), **error.extra)
+        case InputError():
+            return RefusedError(422, "invalid", str(error))
         case RecordUnavailableError():  # its words name hosts and paths
             log.warning("record_unavailable: %s", error)
             words = "the database does not answer; nothing was changed, ask again"
             return RefusedError(503, "record_unavailable", words)
-    for kind in type(error).__mro__:
-        if kind in _STATUS:
-            return RefusedError(*_STATUS[kind], str(error))
     log.error("unexpected", exc_info=error)
     return RefusedError(500, "internal_error", "a fault of this program; it was logged")
 

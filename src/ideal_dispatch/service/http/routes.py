@@ -29,6 +29,7 @@ from ideal_dispatch.service.http.protection import ASK, BEGAN, EIDO, SESSION, UN
 from ideal_dispatch.service.http.refusals import REFUSALS, or_404
 from ideal_dispatch.service.record.database import State, Transaction
 from ideal_dispatch.service.service import CityNow, Health, Service
+from ideal_dispatch.service.settings import authenticate
 
 CLOSURES, DISPATCHES, SIMULATED = "/v1/closures", "/v1/dispatches", "/v1/simulated-calls"
 
@@ -336,17 +337,13 @@ async def languages(service: Serving) -> Response:
 
 
 @desk.post(SESSION, response_model=dict[str, Any])
-async def sign_in(
-    request: Request, service: Serving, given: Annotated[schemas.SessionIn | None, Body()] = None
-) -> Response:
-    """Keep a token, of the body or of the Authorization header, in a cookie for this browser."""
-    token = access.bearer(request)
-    if given is not None and given.token is not None:
-        token = given.token.strip()
-    owner = access.owner(request, token)
+async def sign_in(request: Request, service: Serving, given: schemas.SessionIn) -> Response:
+    """Keep a token in a cookie for this browser."""
+    token = given.token.strip()
+    owner = authenticate(token, service.settings.tokens)
     response = _json({"name": owner.name, "role": owner.role})
     response.set_cookie(
-        access.COOKIE, token or "", max_age=_SESSION_S, httponly=True, samesite="strict",
+        access.COOKIE, token, max_age=_SESSION_S, httponly=True, samesite="strict",
         secure=service.settings.server.secure_cookie or request.url.scheme == "https",
     )  # fmt: skip
     return response

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-_SAY_EVERY_S = 10.0
 _HANGS_S = 20.0  # a worker that cannot run its event loop for so long ends
 _LOOK_S = 0.2
 
@@ -94,9 +93,8 @@ def worker() -> "FastAPI":
 async def attend(end_streams: Callable[[], None]) -> None:
     """Say to systemd (``Type=notify``) that the service is ready, and guard the event loop.
 
-    A thread that never gives back Python's lock stops the event loop: the process then ends with
-    a trace of all threads, and its supervisor starts another. Where the server ends, streams of
-    events are ended first: it would wait for them.
+    Where a thread keeps Python's lock, the process ends with a trace of all threads, and its
+    supervisor starts another. A server that ends would wait for streams: they are ended first.
     """
     said, armed_at = False, -_HANGS_S
     try:
@@ -107,7 +105,10 @@ async def attend(end_streams: Callable[[], None]) -> None:
             server = _server()
             if server is not None and server.started and not said:
                 said = True
-                _say_ready()
+                if address := re.sub("^@", "\0", notify_socket()):  # @: no file, a name alone
+                    kind = socket.AF_UNIX, socket.SOCK_DGRAM
+                    with suppress(OSError), socket.socket(*kind) as systemd:
+                        systemd.sendto(b"READY=1", address)
             if server is not None and server.should_exit:
                 end_streams()
             await asyncio.sleep(_LOOK_S)
@@ -117,22 +118,11 @@ async def attend(end_streams: Callable[[], None]) -> None:
 
 async def ready_or_ended(ready: Callable[[], bool]) -> None:
     """Wait until it is ready, or until uvicorn is to end: by itself it waits for the start."""
-    began = said = time.monotonic()
     while not ready():
         if (server := _server()) is not None and server.should_exit:
             log.info("ended before it was ready")
             return
-        if time.monotonic() > said + _SAY_EVERY_S:
-            said = time.monotonic()
-            words = "not ready after %.0f s: files are loaded, or kernels are compiled"
-            log.info(words, said - began)
         await asyncio.sleep(0.01)
-
-
-def _say_ready() -> None:
-    if address := notify_socket():
-        with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as systemd:
-            systemd.sendto(b"READY=1", re.sub("^@", "\0", address))  # @: no file, a name alone
 
 
 def _server() -> uvicorn.Server | None:

@@ -44,11 +44,7 @@ CSV_COLUMNS = (
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """What a walk along the log found: ``fault`` is None where all of it is whole.
-
-    Otherwise it names the first row in doubt. ``anchor`` is the last pruned row, ``head`` the last
-    one that was written.
-    """
+    """The last pruned row, the last written one, and the first fault; None where all is whole."""
 
     anchor: Mark
     head: Mark
@@ -155,11 +151,7 @@ def export(
     since: int | None = None,
     until: int | None = None,
 ) -> int:
-    """Write the rows of a time to a .csv or .jsonl file for its owner alone; how many.
-
-    CSV is for reading: cells that a spreadsheet would run begin with an apostrophe. JSON lines
-    hold what the hashes were made of.
-    """
+    """Write the rows of a time to a .csv or .jsonl file for its owner alone; how many."""
     kind = Path(path).suffix.lower()
     if kind not in (".csv", ".jsonl"):
         raise InputError(f"{os.fspath(path)}: name a .csv or .jsonl file")
@@ -219,10 +211,9 @@ def prune(database: Database, keep_days: int) -> int:
 
 
 def _prune_some(tx: Transaction, keep_days: int) -> int:
-    """Move the anchor over some of the oldest rows, say so in the log, and remove them.
+    """Move the anchor over some of the oldest rows, and remove them.
 
-    Rows of the state whose last change is among them are written again, so that the rest of the
-    log still says what they are.
+    Rows of the state are written again, so that the rest of the log still says what they are.
     """
     log, anchor = rows.log, tx.head.anchor
     before = tx.now - keep_days * 86_400 * SECOND

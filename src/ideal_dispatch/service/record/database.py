@@ -1,10 +1,8 @@
 """A database, SQLite or PostgreSQL, and the transactions that change the state in it.
 
-Every piece of work has a deadline and can be given up. A change locks the head, reads the moment,
-changes rows, and the log says so. What two requests must not do together is a property of a row:
-a unit has one promise or none. The first row of the log that a transaction writes holds the
-changed rows as they are after it, so that the state is the fold of the log
-(:mod:`ideal_dispatch.service.record.audit`). No message names a password.
+A change locks the head, reads the moment, changes rows, and the log says so. What two requests
+must not do together is a property of a row: a unit has one promise or none. The first row of the
+log that a transaction writes holds the changed rows: the state is the fold of the log.
 """
 
 import fcntl
@@ -85,10 +83,6 @@ class State:
     def units(self) -> list[Unit]:
         return self.rows_of(Unit, sa.select(rows.unit).order_by(rows.unit.c.id))
 
-    def unit(self, id: str) -> Unit | None:  # noqa: A002
-        query = sa.select(rows.unit).where(rows.unit.c.id == id)
-        return next(iter(self.rows_of(Unit, query)), None)
-
     def advice(self, id: str) -> AdviceRow | None:  # noqa: A002
         query = sa.select(rows.advice).where(rows.advice.c.id == id)
         return next(iter(self.rows_of(AdviceRow, query)), None)
@@ -125,7 +119,10 @@ class Transaction(State):
     def unit(self, id: str) -> Unit | None:  # noqa: A002
         """A unit as this transaction leaves it."""
         changed: dict[str, Unit | None] = self._changes.get(Unit, {})
-        return changed[id] if id in changed else super().unit(id)
+        if id in changed:
+            return changed[id]
+        query = sa.select(rows.unit).where(rows.unit.c.id == id)
+        return next(iter(self.rows_of(Unit, query)), None)
 
     def put(self, row: StateRow) -> None:
         """Insert a row of the state, or replace the one of its id."""
@@ -179,8 +176,7 @@ class Transaction(State):
 def see_units(state: State, units: Iterable[Unit]) -> None:
     """Keep where units were seen and when they last reported; older reports change nothing.
 
-    In the order of their ids, so that neither two lists nor a list and a transaction ever wait
-    for each other.
+    The order of their ids prevents deadlocks.
     """
     ahead = {"ahead": state.now + AHEAD_US}
     seen = [columns(one) | ahead for one in sorted(units, key=lambda one: one.id)]
@@ -213,9 +209,8 @@ def _upsert(table: Table, dialect: str) -> Any:
 class Job:
     """Work that must be done by ``due`` (of :func:`time.monotonic`) and can be given up.
 
-    ``phase`` says what it does: "waiting", "database" or "deciding". After :meth:`give_up`, which
-    any thread may call, a statement that waits for a frozen server fails at once, and nothing is
-    committed any more.
+    Its ``phase`` is "waiting", "database" or "deciding". :meth:`give_up` may be called by any
+    thread: a statement that waits for a frozen server fails, and nothing is committed any more.
     """
 
     def __init__(self, due: float) -> None:
@@ -311,10 +306,7 @@ class Database:
         return self._run(run, job)
 
     def touch(self, work: Callable[[State], _Found], job: Job) -> _Found:
-        """What work returns that changes only what no row of the log says, such as positions.
-
-        It locks no head, and need not survive a power cut.
-        """
+        """What work returns that changes only what is not logged, such as positions."""
 
         def run() -> _Found:
             with self._turn(job), self._writing(job, durable=False) as connection:
@@ -386,9 +378,8 @@ class Database:
     def _turn(self, job: Job) -> Iterator[None]:
         """The turn of one writer of a SQLite file among all threads, and then all processes.
 
-        SQLite's own waiting grows to 0.1 s between tries; a file lock is taken within a
-        millisecond. The first to connect makes the write-ahead log in its turn: two connections
-        that change the journal at once would lock each other out, however patient they are.
+        SQLite's own waiting grows to 0.1 s between tries. Two connections that change the journal
+        at once would lock each other out.
         """
         if not self.is_sqlite:
             yield
@@ -411,10 +402,7 @@ class Database:
 
     @contextmanager
     def _complaints(self) -> Iterator[None]:
-        """What a database does that is away, locked, full or damaged, as one line.
-
-        A wrong statement is an error of this program and stays one.
-        """
+        """One line for a database that is away, locked, full or damaged."""
         try:
             yield
         except (exc.SQLAlchemyError, sqlite3.Error) as error:

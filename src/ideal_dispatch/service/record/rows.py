@@ -1,9 +1,7 @@
 """The rows of the record and their tables: units, advice and closures, and the log of changes.
 
-Moments are microseconds since 1970 by the service's clock. Each row of the log is bound to the row
-before it by a hash, which covers its number and all its contents: every later hash tells where a
-row was edited, removed or moved. Whoever may rewrite the whole database can still forge a log:
-note a head elsewhere now and then (``ideal audit verify`` prints it).
+Moments are microseconds since 1970 by the service's clock. The hash of each row of the log covers
+its contents and the hash of the row before.
 """
 
 import hashlib

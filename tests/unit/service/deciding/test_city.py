@@ -119,7 +119,7 @@ def test_an_engine_becomes_ready(city: SmallCity) -> None:
     while not engine.ready and time.monotonic() < until:
         time.sleep(0.01)
     assert engine.ready
-    engine.close()
+    engine.assets.traffic.close()
 
 
 def test_a_rehearsal_that_fails_stops_nothing(
