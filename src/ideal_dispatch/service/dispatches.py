@@ -25,8 +25,7 @@ from ideal_dispatch.service.record import rows
 from ideal_dispatch.service.record.database import Database, Job, State, Transaction
 from ideal_dispatch.service.record.rows import AdviceRow, ClosureRow, canonical
 from ideal_dispatch.service.requests import Location
-from ideal_dispatch.service.unit_news import check_free
-from ideal_dispatch.service.units import HELD_US, THERE, Promise, Unit
+from ideal_dispatch.service.units import HELD_US, THERE, Promise, Unit, check_free
 
 log = logging.getLogger(__name__)
 

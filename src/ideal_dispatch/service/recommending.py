@@ -20,8 +20,8 @@ from ideal_dispatch.service.record import rows
 from ideal_dispatch.service.record.database import Database, Job, State, Transaction
 from ideal_dispatch.service.record.rows import AdviceRow, ClosureRow, canonical
 from ideal_dispatch.service.requests import RecommendationRequest
-from ideal_dispatch.service.unit_news import check_free, log_lost_promise
-from ideal_dispatch.service.units import HELD_US, Unit
+from ideal_dispatch.service.unit_news import log_lost_promise
+from ideal_dispatch.service.units import HELD_US, Unit, check_free
 
 _TRIES = 4  # to decide, where other calls get the unit meanwhile
 

@@ -7,7 +7,6 @@ from datetime import datetime
 from ideal_dispatch.errors import InputError
 from ideal_dispatch.network.depot import DepotNames
 from ideal_dispatch.service.clock import SECOND, micros
-from ideal_dispatch.service.errors import ConflictError
 from ideal_dispatch.service.record.database import Transaction
 from ideal_dispatch.service.record.rows import image
 from ideal_dispatch.service.requests import CountIn, UnitInList
@@ -152,18 +151,6 @@ def log_lost_promise(tx: Transaction, unit: Unit, why: str, by_call: str | None 
         "unit": unit.id, "call_id": call_id, "id": concerned[-1] if concerned else None,
         "why": why, "by_call": by_call,
     })  # fmt: skip
-
-
-def check_free(unit: Unit | None, id: str, call_id: str, now: int) -> Unit:  # noqa: A002
-    """The unit, if it can still be sent to the call, or is on it already."""
-    if unit is None:
-        raise ConflictError("unit_gone", f"{id} is no longer reported; ask again")
-    if unit.held_by_other(call_id, now):
-        words = f"{id} is promised to call {unit.promised_to}; ask again"
-        raise ConflictError("unit_promised", words)
-    if not unit.free and unit.call_id != call_id:
-        raise ConflictError("unit_gone", f"{id} is {unit.status.replace('_', ' ')}; ask again")
-    return unit
 
 
 def status_of(text: str, codes: Mapping[str, str]) -> Status | None:

@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
 from ideal_dispatch.service.clock import SECOND, moment_text
+from ideal_dispatch.service.errors import ConflictError
 
 Status = Literal[
     "at_station", "available", "dispatched", "en_route", "on_scene", "transporting",
@@ -97,3 +98,15 @@ class Unit:
                 "until": moment_text(self.promised_until),
             }  # fmt: skip
         return plain
+
+
+def check_free(unit: Unit | None, id: str, call_id: str, now: int) -> Unit:  # noqa: A002
+    """The unit, if it can still be sent to the call, or is on it already."""
+    if unit is None:
+        raise ConflictError("unit_gone", f"{id} is no longer reported; ask again")
+    if unit.held_by_other(call_id, now):
+        words = f"{id} is promised to call {unit.promised_to}; ask again"
+        raise ConflictError("unit_promised", words)
+    if not unit.free and unit.call_id != call_id:
+        raise ConflictError("unit_gone", f"{id} is {unit.status.replace('_', ' ')}; ask again")
+    return unit
