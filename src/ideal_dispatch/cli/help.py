@@ -87,7 +87,7 @@ def _entries(sections: Iterable[str]) -> Iterator[tuple[str, dict[str, Any]]]:
             name = re.sub("^-+|/.*", "", names[-1]).replace("-", "_") if names else ""
             about = {
                 "param_decls": names,
-                "metavar": value[0] if value else None,
+                "metavar": value[0] if value else "" if names else None,  # a flag takes no value
                 "help": " ".join(text.split()),
                 "rich_help_panel": SPECIAL if title == SPECIAL else None,
             }
