@@ -15,6 +15,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -175,15 +176,17 @@ def deployed(
 ) -> Iterator[Deployed]:
     """Everything started, and stopped at the end.
 
-    Settings may have ``more``; the database may answer ``delay_s`` later, or lie on a ``disk``.
+    Settings may have ``more``; the database may answer ``delay_s`` later once units were reported,
+    or lie on a ``disk``.
     """
+    slow = threading.Event()
     with ExitStack() as stack:
         folder = Path(stack.enter_context(TemporaryDirectory()))
         postgres = stack.enter_context(running_postgres(folder=disk))
         url, town = postgres.new_database(), Town.write(folder)
         address = url
         if delay_s:
-            port = stack.enter_context(relay(postgres.port, delay_s))
+            port = stack.enter_context(relay(postgres.port, delay_s, slow))
             address = url.replace(f":{postgres.port}/", f":{port}/")
         config = town.config(2, address, expiry_s=_EXPIRY_S, more=more)
         if environment is not None:  # a policy of its own stands in the folder
@@ -195,6 +198,7 @@ def deployed(
         workers = stack.enter_context(running(config, 2, environment))
         proxy = stack.enter_context(proxied(folder, [one.port for one in workers]))
         report(workers[0].url, town.token)
+        slow.set()
         context = get_context("spawn")
         ignoring = (signal.SIGINT, signal.SIG_IGN)  # the process that started them ends them
         pool = stack.enter_context(context.Pool(2, signal.signal, ignoring))
