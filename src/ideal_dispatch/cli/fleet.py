@@ -39,7 +39,7 @@ def report(run: Path, output: Path | None = None, force: bool = False) -> None:
     Options:
       RUN  A folder made by `ideal fleet simulate`.
       -o, --output FILE  The page to write; fleet.html in the run's folder by default, where it
-          is always written anew.
+          is always overwritten.
 
     Examples:
       ideal fleet report out/fleet

@@ -334,9 +334,9 @@ def decide(
 ) -> Decision:
     """Who goes to a call, and whether a second ambulance does.
 
-    By ``policy`` as it is, or by the policy of that kind (ours unless told; docs/plugins.md
+    By ``policy`` as it is, or by the policy of that kind (ours by default; docs/plugins.md
     has how to name your own) with ``model``, ``responses`` and a ``threshold``: a rule, or
-    a number of seconds. Unless told, it is the seconds that save one life in a
+    a number of seconds. By default it is the seconds that save one life in a
     thousand calls by the usual survival curve. ``rng`` is for policies that draw.
     """
     if policy is None or isinstance(policy, str):

@@ -300,7 +300,7 @@ class TellsEdgeTimes(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Readiness:
-    """Who could go to a call: the free ``units`` of every depot, two each where not told.
+    """Who could go to a call: the free ``units`` of every depot, two each by default.
 
     ``ids`` are their names, the first of a depot goes first. ``region`` is the number of the depot
     whose territory it is. ``sent`` is the ambulance that was sent ``sent_ago_s`` ago; the number of

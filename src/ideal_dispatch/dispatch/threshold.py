@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ideal_dispatch.dispatch.situation import Situation
 
 USUAL_COST = 0.001
-"""What a second ambulance must bring unless told otherwise: one life in a thousand calls.
+"""What a second ambulance must bring by default: one life in a thousand calls.
 
 The others lose less while one unit is away for 15 minutes in a fleet that is busy half of its
 time, and more at 70 %; docs/dispatch.md has how to find one's own.

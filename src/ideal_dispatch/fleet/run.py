@@ -40,7 +40,7 @@ from ideal_dispatch.frames import DataFrame, frame
 KIND = FileKind("ideal-dispatch fleet 2", 1, "fleet simulation", "simulate the fleet again")
 RUNS, SUMMARIES, LOGS, YEARS = "runs.json", "summary.json", "log", "years"
 
-_WRITTEN_EVERY_S = 60.0  # tables of what is done so far, for whoever looks at them or interrupts
+_WRITTEN_EVERY_S = 60.0  # tables of the years done so far, should the run be interrupted
 
 
 class FleetYear(NamedTuple):

@@ -19,7 +19,7 @@ from ideal_dispatch.traffic.source import TellsTruth, TrafficSource
 
 
 class World(StrEnum):
-    """How long a road takes whoever enters it.
+    """How long a road takes a vehicle that enters it.
 
     The *instantaneous* travel time, as in the paper: what the router shows at
     that moment. Or the *experienced* one: what really happens from then on.

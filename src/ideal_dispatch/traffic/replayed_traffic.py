@@ -106,7 +106,7 @@ class ReplayedTraffic:
 class PresentTraffic:
     """What calls are driven in as they happen: the quotes of a live router.
 
-    ``driver`` is the router that is asked on the way, ``source`` itself where not told.
+    ``driver`` is the router that is asked on the way, ``source`` itself by default.
     A router that does not count its requests in ``budget`` has each question counted
     there. The weather is not known.
     """
